@@ -1,1 +1,26 @@
+"""Facts with sources: GPUs, models, offers, quality, engines. Read lazily from a folder of YAML files."""
 
+from __future__ import annotations
+
+from planner.catalog.commitment import Ratio
+from planner.catalog.engine import EngineProfile
+from planner.catalog.gpu import GpuEntry, NotModelled
+from planner.catalog.model import ModelEntry
+from planner.catalog.names import UnknownName
+from planner.catalog.offer import TERMS, CatalogOffer
+from planner.catalog.quality import QualityEvidence
+from planner.catalog.store import Catalog, find_catalog
+
+__all__ = [
+    "TERMS",
+    "Catalog",
+    "CatalogOffer",
+    "EngineProfile",
+    "GpuEntry",
+    "ModelEntry",
+    "NotModelled",
+    "QualityEvidence",
+    "Ratio",
+    "UnknownName",
+    "find_catalog",
+]

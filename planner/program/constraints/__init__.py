@@ -1,1 +1,1 @@
-
+"""One module per constraint family; each defines `CONSTRAINT`."""

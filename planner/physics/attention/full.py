@@ -1,0 +1,32 @@
+"""Full attention with separate keys and values: multi-head, grouped-query, multi-query."""
+
+from __future__ import annotations
+
+from planner.physics.footprint import AttentionParameters, KvFootprint, KvRules, head_share, stage_share
+from planner.physics.formats import KvFormat
+from planner.physics.types import Architecture, Layout
+
+RANK = 90
+
+
+def matches(arch: Architecture) -> bool:
+    """Accept every model that caches keys and values in all its attention layers and keeps no recurrent state."""
+    return arch.n_attention_layers > 0 and arch.n_kv_heads > 0 and arch.n_state_layers == 0
+
+
+def parameters(arch: Architecture) -> AttentionParameters:
+    """Count query, output, key and value projections: 2 d h hd + 2 d h_kv hd per layer (arXiv 2305.13245)."""
+    query_output = 2 * arch.d_model * arch.n_heads * arch.head_dim
+    key_value = 2 * arch.d_model * arch.n_kv_heads * arch.head_dim
+    return AttentionParameters(query_output * arch.n_attention_layers, key_value * arch.n_attention_layers)
+
+
+def footprint(arch: Architecture, layout: Layout, kv: KvFormat, rules: KvRules) -> KvFootprint:  # noqa: ARG001
+    """Give elements x bytes, split over KV heads and stages (WORKED_EXAMPLES section 1; KV heads copied when tp > h_kv)."""
+    return KvFootprint(bytes_per_token(arch, layout, kv))
+
+
+def bytes_per_token(arch: Architecture, layout: Layout, kv: KvFormat) -> float:
+    """Give the bytes of one token over all attention layers on the fullest GPU."""
+    share = head_share(arch.n_kv_heads, layout.tensor) * stage_share(arch.n_attention_layers, layout.pipeline)
+    return arch.kv_elements_per_token * kv.bytes_per_element * share

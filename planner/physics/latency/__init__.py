@@ -1,0 +1,26 @@
+"""Latency under load by the limited-processor-sharing (LPS) closed form, see planner/manual/physics.md.
+
+Everything is a function of the mean decode batch `B` of one replica: prompts per step are `B / E[o - 1]` whatever the
+step takes, so no fixed point is solved. Arrays run over pairs of a shape and a workload.
+"""
+
+from planner.physics.latency.flow import batch_at, saturation, throughput
+from planner.physics.latency.mixture import merge
+from planner.physics.latency.rating import largest_batch, percentile, tail
+from planner.physics.latency.types import METRICS, Flow, Largest, Lengths, Pairs, Saturation
+
+__all__ = [
+    "METRICS",
+    "Flow",
+    "Largest",
+    "Lengths",
+    "Pairs",
+    "Saturation",
+    "batch_at",
+    "largest_batch",
+    "merge",
+    "percentile",
+    "saturation",
+    "tail",
+    "throughput",
+]

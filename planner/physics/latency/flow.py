@@ -1,0 +1,152 @@
+"""Mean flow of one replica as a function of its mean decode batch, and its inverse."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaincc
+
+from planner.physics.latency.steps import Hinge, Lengthwise, hinge, lengthwise, mixed_steps, positive
+from planner.physics.latency.types import Array, Flow, Pairs, Saturation
+
+_TINY = 1e-12
+# Mean batches tried for the largest flow, as shares of the largest allowed one; the flow is smooth and nearly concave.
+_SATURATION_GRID = np.geomspace(1 / 256, 1.0, 25)
+_INVERSE_STEPS = 40
+
+
+class PromptWork(NamedTuple):
+    """What one prompt does to the steps it runs in: means over prompts, arrays [..., P].
+
+    A prompt is cut into chunks of at most the room of a step. `stall` is the time it adds to steps that would
+    otherwise only decode, `work_s` the time it needs of a server that only fills budgets.
+    """
+
+    chunks: Array
+    chunk_tokens2: Array
+    overflow_tokens: Array
+    stall_s: Array
+    stall_s2: Array
+    work_s: Array
+    work_cv2: Array
+
+
+def prompt_work(pairs: Pairs, lengths: Lengthwise, cost: Hinge) -> PromptWork:
+    """Return the chunk and stall moments of the pairs' prompts at the step cost `cost` [..., P]."""
+    tokens, weights = pairs.prefill_tokens, pairs.prefill_weights
+    room = cost.room_tokens[..., None]
+    wide = Hinge(*(part[..., None] for part in cost))
+    full_chunks = np.floor(tokens / room)
+    rest = tokens - full_chunks * room
+    hidden = wide.threshold_tokens
+    stall = full_chunks * wide.extra_s(room) + wide.extra_s(rest)
+    work_s, work_cv2 = _work(pairs, lengths, cost, stall)
+    return PromptWork(
+        chunks=_mean(weights, full_chunks + (rest > 0)),
+        chunk_tokens2=_mean(weights, full_chunks * room**2 + rest**2),
+        overflow_tokens=_mean(weights, full_chunks * positive(room - hidden) + positive(rest - hidden)),
+        stall_s=_mean(weights, stall),
+        stall_s2=_mean(weights, stall**2),
+        work_s=work_s,
+        work_cv2=work_cv2,
+    )
+
+
+def extra_s(pairs: Pairs, lengths: Lengthwise, cost: Hinge, work: PromptWork, prompts_per_step: Array) -> Array:
+    r"""Return the mean time that prompts add to a step, seconds.
+
+    `\nu` prompts per step make a compound Poisson number of tokens `q`; with a gamma law of the same mean and variance
+    (shape `s`, scale `\theta`) the hinge gives `E[(q - q^*)^+] = E[q] Q(s + 1, q^*/\theta) - q^* Q(s, q^*/\theta)`, `Q`
+    the regularised upper incomplete gamma function. It is never below `\nu E[(c - q^*)^+]` over chunks `c` nor
+    `(E[q] - q^*)^+`, both lower bounds of the true value.
+    """
+    mean = prompts_per_step * lengths.prefill
+    scale = np.maximum(work.chunk_tokens2 / lengths.prefill, _TINY)
+    shape = np.maximum(mean / scale, _TINY)
+    hidden = cost.threshold_tokens
+    gamma = mean * gammaincc(shape + 1.0, hidden / scale) - hidden * gammaincc(shape, hidden / scale)
+    overflow = np.maximum(np.maximum(gamma, prompts_per_step * work.overflow_tokens), positive(mean - hidden))
+    mixed = cost.jump_s * -np.expm1(-prompts_per_step * work.chunks) + cost.slope_s * overflow
+    return np.where(mixed_steps(pairs, lengths), mixed, prompts_per_step * work.stall_s)
+
+
+def prompts_per_step(lengths: Lengthwise, batch: Array) -> Array:
+    r"""Return `\nu = B / E[o - 1]`, which holds whatever the step takes; 0 where nothing is decoded."""
+    decodes = lengths.decode_steps > 0
+    return np.where(decodes, batch / np.where(decodes, lengths.decode_steps, 1.0), 0.0)
+
+
+def effective_slots(pairs: Pairs) -> Array:
+    """Return the sequences that one replica can run at once: the engine's limit or the KV pool's, at least 0."""
+    return positive(np.minimum(pairs.slots, pairs.kv_slots))
+
+
+def throughput(pairs: Pairs, batch: Array) -> Flow:
+    r"""Return the flow of one replica whose mean decode batch is `batch` [..., P].
+
+    LPS closed form, see planner/manual/physics.md: `\lambda(B) = B / (E[o-1] T(B))` with
+    `T(B) = f(B) + E[extra(q)]`. Where every output is one token, `batch` over the slots is the share of time that the
+    prompt server is busy, and `\lambda = (B / b) / E[w]`, `w` the work of a prompt in full steps.
+    """
+    lengths = lengthwise(pairs)
+    cost = hinge(pairs, lengths, batch)
+    return flow(pairs, lengths, cost, prompt_work(pairs, lengths, cost), batch)
+
+
+def flow(pairs: Pairs, lengths: Lengthwise, cost: Hinge, work: PromptWork, batch: Array) -> Flow:
+    """Return the flow at `batch` from its step cost; see `throughput`."""
+    prompts = prompts_per_step(lengths, batch)
+    decodes = lengths.decode_steps > 0
+    step = np.where(decodes, cost.base_s + extra_s(pairs, lengths, cost, work, prompts), cost.full_s())
+    busy = batch / np.maximum(effective_slots(pairs), _TINY)
+    rate = np.where(decodes, prompts / np.maximum(step, _TINY), busy / np.maximum(work.work_s, _TINY))
+    return Flow(step, rate, prompts, rate * work.work_s)
+
+
+def saturation(pairs: Pairs) -> Saturation:
+    r"""Return the largest flow of one replica over all mean batches that its slots and token budget allow.
+
+    A step cannot hold more than the token budget: `B + \nu E[i] \le` budget when prompts share steps.
+    """
+    lengths = lengthwise(pairs)
+    grid = batch_limit(pairs, lengths) * _SATURATION_GRID[:, None]
+    rates = throughput(pairs, grid).requests_per_s
+    best = rates.argmax(axis=0)[None, :]
+    return Saturation(np.take_along_axis(grid, best, 0)[0], np.take_along_axis(rates, best, 0)[0])
+
+
+def batch_limit(pairs: Pairs, lengths: Lengthwise) -> Array:
+    """Return the largest mean batch that slots, KV pool and token budget allow."""
+    per_sequence = np.where(
+        mixed_steps(pairs, lengths), 1.0 + prompts_per_step(lengths, np.ones(pairs.size)) * lengths.prefill, _TINY
+    )
+    return np.minimum(effective_slots(pairs), pairs.token_budget / per_sequence)
+
+
+def batch_at(pairs: Pairs, requests_per_s: Array) -> Array:
+    """Return the mean batch at which one replica carries `requests_per_s`, the inverse of `throughput`.
+
+    Rates above saturation return the batch at saturation: compare with `saturation` first.
+    """
+    high = saturation(pairs).batch
+    low = np.zeros_like(high)
+    for _ in range(_INVERSE_STEPS):
+        middle = 0.5 * (low + high)
+        enough = throughput(pairs, middle).requests_per_s >= requests_per_s
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return high
+
+
+def _mean(weights: Array, values: Array) -> Array:
+    return np.asarray((weights * values).sum(axis=-1))
+
+
+def _work(pairs: Pairs, lengths: Lengthwise, cost: Hinge, stall: Array) -> tuple[Array, Array]:
+    """Return mean and squared coefficient of variation of a prompt's work: in full steps, or alone in its own steps."""
+    alone = ~mixed_steps(pairs, lengths) & (lengths.decode_steps > 0)
+    per_token = cost.full_s() / cost.room_tokens
+    work = np.where(alone[..., None], stall, per_token[..., None] * pairs.prefill_tokens)
+    mean = _mean(pairs.prefill_weights, work)
+    variance = positive(_mean(pairs.prefill_weights, work**2) - mean**2)
+    return mean, variance / np.maximum(mean, _TINY) ** 2

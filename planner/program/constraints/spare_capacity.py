@@ -1,0 +1,46 @@
+"""Spare capacity: when one pool has lost its spares, the rerouted traffic fits every capacity row of what remains."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyomo.environ import quicksum
+
+from planner.program.constraint import Constraint, Key
+from planner.program.index import CAPACITY_ROWS, ProgramIndex, row_needs
+
+
+def _index(index: ProgramIndex) -> list[Key]:
+    return [
+        (lost, c.name, row)
+        for lost in index.problem.losses
+        for c in index.by_model[index.columns[lost].model]
+        for row in CAPACITY_ROWS
+    ]
+
+
+def _rule(model: Any, index: ProgramIndex, key: Key) -> Any:
+    lost, name, row = key
+    column = index.columns[name]
+    place = CAPACITY_ROWS.index(row)
+    used = quicksum(
+        row_needs(column, s)[place] * model.spare_rate[lost, w, name] for w, s in sorted(column.services.items())
+    )
+    return used <= (model.surviving[name] if name == lost else model.replicas[name])
+
+
+CONSTRAINT = Constraint(
+    name="spare_capacity",
+    unit="replicas",
+    sentence="With the spares of one pool gone, the rerouted traffic fits every capacity row of the replicas that remain.",
+    math=r"\sum_w x^c_{wc'}\, \rho^r_{wc'} \le n_{c'} \ (c' \ne c), \quad \le q_c \ (c' = c)",
+    symbols={
+        "x^c_{wc'}": "requests/s of w on c' while c has lost its spares",
+        r"\rho^r_{wc'}": "replicas of c' needed per request/s of w by row r (HBM, batch, bandwidth, compute, step time)",
+        "n_{c'}": "replicas",
+        "q_c": "replicas of pool c that survive",
+    },
+    index=_index,
+    rule=_rule,
+    key_names=("candidate", "serving candidate", "row"),
+)

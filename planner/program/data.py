@@ -1,0 +1,132 @@
+"""What the optimisation program is stated over: candidates, demand and supply as plain numbers with units in their names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What one request of a workload costs one replica of a candidate.
+
+    `busy_s` is replica time per request at the mean batch that the workload's limits allow (its inverse is the
+    largest request rate of one replica). `residence_s` is the time a request holds a batch slot and `kv_bytes` the mean
+    KV bytes per GPU it holds meanwhile; `streamed_bytes` and `flops` are what one GPU reads and computes for it.
+    """
+
+    busy_s: float
+    residence_s: float
+    kv_bytes: float
+    streamed_bytes: float
+    flops: float
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One candidate as the program sees it: capacities of one replica, and the services it may render.
+
+    `node_gpus` is the number of GPUs that one replica takes inside one node and `nodes_spanned` how many such nodes it takes;
+    `min_replicas` is the smallest pool for which its rating holds; `cells` are the supply cells it may be placed in.
+    """
+
+    name: str
+    model: str
+    shape: str
+    gpu: str
+    weights: str
+    kv_cache: str
+    node_gpus: int
+    nodes_spanned: int
+    min_replicas: int
+    cells: tuple[str, ...]
+    kv_pool_bytes: float
+    batch_slots: float
+    bandwidth_bytes_per_s: float
+    flops_per_s: float
+    services: Mapping[str, Service]
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of one replica."""
+        return self.node_gpus * self.nodes_spanned
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """Traffic of one workload: the rate to be served, with and without headroom."""
+
+    workload: str
+    model: str
+    requests_per_s: float
+    headroom: float
+
+    @property
+    def planned_requests_per_s(self) -> float:
+        """Rate that the fleet is sized for."""
+        return self.requests_per_s * (1.0 + self.headroom)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRules:
+    """Rules of one model that bind its pools together."""
+
+    model: str
+    max_shapes: int
+    uniform_format: bool
+    spare_replicas: int
+    min_replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOffer:
+    """A kind of node that can be bought: whole nodes of `gpus_per_node` GPUs at one place, term and price.
+
+    `entry` is the spec entry it comes from (stock and commitments are stated there); `cell` groups the offers of a
+    GPU type that the same candidates may use.
+    """
+
+    name: str
+    entry: str
+    gpu: str
+    cell: str
+    gpus_per_node: int
+    usd_per_node_h: float
+    gpu_power_w: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StockRule:
+    """Fewest and most nodes of one spec entry: `committed` are paid for whether used or not."""
+
+    entry: str
+    committed: int
+    available: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FleetProblem:
+    """Everything the program is compiled from. All tuples are sorted by name; nothing else decides the answer.
+
+    `losses` names the candidates whose loss of spares is stated with a routing of its own (rows `spare_demand` and
+    `spare_capacity`), besides the projected rows `spare` that hold for every candidate.
+    """
+
+    columns: tuple[Column, ...]
+    demands: tuple[Demand, ...]
+    rules: tuple[ModelRules, ...]
+    offers: tuple[NodeOffer, ...]
+    stock: tuple[StockRule, ...] = ()
+    gpu_limits: Mapping[str, int] = field(default_factory=dict)
+    max_gpu_types: int | None = None
+    budget_usd_per_h: float | None = None
+    objective: str = "cost"
+    losses: tuple[str, ...] = ()
+
+    def columns_of(self, model: str) -> tuple[Column, ...]:
+        """Return the candidates of one model."""
+        return tuple(c for c in self.columns if c.model == model)
+
+    def demands_of(self, model: str) -> tuple[Demand, ...]:
+        """Return the demands of one model."""
+        return tuple(d for d in self.demands if d.model == model)

@@ -1,0 +1,84 @@
+"""The program of record in Pyomo: variables, the named constraints, the objective."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyomo.environ as pyo
+
+from planner.program.constraint import Constraint, all_constraints
+from planner.program.data import FleetProblem, NodeOffer
+from planner.program.index import ProgramIndex
+
+TIE_BREAK_USD_PER_GPU_H = 1e-5  # equal cost prefers fewer GPUs; far below any price and any gap
+TIE_BREAK_PER_RANK = 1e-8  # then the offer that sorts first
+
+
+def build(problem: FleetProblem, constraints: tuple[Constraint, ...] | None = None) -> Any:
+    """State the program of a fleet problem as a Pyomo model, with every constraint or only the given ones."""
+    index = ProgramIndex(problem)
+    model = pyo.ConcreteModel(name="fleet")
+    _add_variables(model, index)
+    for constraint in constraints if constraints is not None else all_constraints():
+        _add_rows(model, index, constraint)
+    model.objective = pyo.Objective(expr=objective(model, problem), sense=pyo.minimize)
+    return model
+
+
+def write_lp(problem: FleetProblem, path: Path) -> None:
+    """Write the program to a file in LP format, with readable names."""
+    build(problem).write(str(path), io_options={"symbolic_solver_labels": True})
+
+
+def objective(model: Any, problem: FleetProblem) -> Any:
+    """Return the cost of all nodes (or their GPUs, or their power), with a small tie-break: GPUs, then name order."""
+    return pyo.quicksum(
+        (node_cost(problem, offer) + TIE_BREAK_USD_PER_GPU_H * offer.gpus_per_node + TIE_BREAK_PER_RANK * rank)
+        * model.nodes[offer.name]
+        for rank, offer in enumerate(problem.offers)
+    )
+
+
+def node_cost(problem: FleetProblem, offer: NodeOffer) -> float:
+    """Return what one node counts in the objective: USD/h, GPUs or watts."""
+    if problem.objective == "gpus":
+        return float(offer.gpus_per_node)
+    if problem.objective == "power":
+        return offer.gpus_per_node * offer.gpu_power_w
+    return offer.usd_per_node_h
+
+
+def _add_variables(model: Any, index: ProgramIndex) -> None:
+    """Add the variables: whole replicas and nodes, rates, and the switches that the problem's rules need."""
+    problem = index.problem
+    most = index.most_replicas
+    model.replicas = pyo.Var(list(index.columns), domain=pyo.NonNegativeIntegers, bounds=lambda _m, c: (0, most[c]))
+    model.rate = pyo.Var(index.arcs, domain=pyo.NonNegativeReals)
+    model.nodes = pyo.Var(list(index.offers), domain=pyo.NonNegativeIntegers)
+    model.shape_used = pyo.Var(index.switchable_shapes, domain=pyo.Binary)
+    model.weights = pyo.Var([(m, f) for m in index.by_model for f in index.formats(m)], domain=pyo.Binary)
+    model.kv_cache = pyo.Var([(m, f) for m in index.by_model for f in index.kv_formats(m)], domain=pyo.Binary)
+    model.pool_open = pyo.Var(index.pooled, domain=pyo.Binary)
+    model.surviving = pyo.Var(index.spared, domain=pyo.NonNegativeReals)
+    model.outlasts = pyo.Var(index.spared, domain=pyo.Binary)
+    model.placed = pyo.Var(index.placements, domain=pyo.NonNegativeIntegers)
+    model.type_used = pyo.Var(index.gpu_types if problem.max_gpu_types is not None else (), domain=pyo.Binary)
+    model.spare_rate = pyo.Var(
+        [(lost, w, c) for lost in problem.losses for w, c in index.arcs if _same_model(index, lost, c)],
+        domain=pyo.NonNegativeReals,
+    )
+
+
+def _same_model(index: ProgramIndex, one: str, other: str) -> bool:
+    return index.columns[one].model == index.columns[other].model
+
+
+def _add_rows(model: Any, index: ProgramIndex, constraint: Constraint) -> None:
+    """Add the rows of one constraint under its own name."""
+    rows = pyo.Constraint(pyo.Any)
+    model.add_component(constraint.name, rows)
+    for key in constraint.index(index):
+        row = constraint.rule(model, index, key)
+        if row is not None and row is not True:
+            rows[key[0] if len(key) == 1 else key] = row

@@ -1,0 +1,226 @@
+"""Look-ups over a fleet problem that several constraints share: needs, bounds, cover weights, supply cells."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from planner.program.data import Column, Demand, FleetProblem, ModelRules, NodeOffer, Service
+
+CEIL_SLACK = 1e-9  # a ratio this close above an integer is that integer: rates and coefficients carry rounding noise
+
+
+CAPACITY_ROWS = ("hbm_budget", "batch_cap", "bandwidth_ceiling", "compute_ceiling", "step_time")
+
+
+def ceil_count(value: float) -> int:
+    """Round up to a count, forgiving relative noise of `CEIL_SLACK`."""
+    return max(0, math.ceil(value * (1.0 - CEIL_SLACK) - CEIL_SLACK))
+
+
+def row_needs(column: Column, service: Service) -> tuple[float, float, float, float, float]:
+    """Return replicas needed per request/s of a workload by each of `CAPACITY_ROWS`."""
+    return (
+        service.residence_s * service.kv_bytes / column.kv_pool_bytes,
+        service.residence_s / column.batch_slots,
+        service.streamed_bytes / column.bandwidth_bytes_per_s,
+        service.flops / column.flops_per_s,
+        service.busy_s,
+    )
+
+
+@dataclass(frozen=True)
+class ProgramIndex:
+    """A fleet problem with the derived sets that its constraints are indexed by."""
+
+    problem: FleetProblem
+
+    @cached_property
+    def columns(self) -> dict[str, Column]:
+        """Candidates by name."""
+        return {c.name: c for c in self.problem.columns}
+
+    @cached_property
+    def by_model(self) -> dict[str, tuple[Column, ...]]:
+        """Candidates of each model, in order."""
+        grouped: dict[str, list[Column]] = defaultdict(list)
+        for column in self.problem.columns:
+            grouped[column.model].append(column)
+        return {rule.model: tuple(grouped[rule.model]) for rule in self.problem.rules}
+
+    @cached_property
+    def rules(self) -> dict[str, ModelRules]:
+        """Rules by model."""
+        return {r.model: r for r in self.problem.rules}
+
+    @cached_property
+    def demands(self) -> dict[str, Demand]:
+        """Demands by workload."""
+        return {d.workload: d for d in self.problem.demands}
+
+    @cached_property
+    def demands_of(self) -> dict[str, tuple[Demand, ...]]:
+        """Demands by model."""
+        return {r.model: self.problem.demands_of(r.model) for r in self.problem.rules}
+
+    @cached_property
+    def offers(self) -> dict[str, NodeOffer]:
+        """Offers by name."""
+        return {o.name: o for o in self.problem.offers}
+
+    @cached_property
+    def arcs(self) -> list[tuple[str, str]]:
+        """Pairs (workload, candidate) for which a rate variable exists."""
+        return [(w, c.name) for c in self.problem.columns for w in sorted(c.services)]
+
+    @cached_property
+    def shapes(self) -> dict[tuple[str, str], tuple[Column, ...]]:
+        """Candidates by (model, shape)."""
+        grouped: dict[tuple[str, str], list[Column]] = defaultdict(list)
+        for column in self.problem.columns:
+            grouped[column.model, column.shape].append(column)
+        return {key: tuple(grouped[key]) for key in sorted(grouped)}
+
+    @cached_property
+    def needs(self) -> dict[tuple[str, str], float]:
+        """Replicas of a candidate needed per request/s of a workload, by the tightest of its rows."""
+        return {(w, c.name): max(row_needs(c, s)) for c in self.problem.columns for w, s in c.services.items()}
+
+    @cached_property
+    def most_replicas(self) -> dict[str, int]:
+        """Replicas of a candidate beyond which no optimal plan goes: it then serves all alone, with its spares."""
+        return {c.name: self._most_replicas(c) for c in self.problem.columns}
+
+    def _most_replicas(self, column: Column) -> int:
+        rules = self.rules[column.model]
+        alone = sum(
+            self.demands[w].planned_requests_per_s * max(row_needs(column, s)) for w, s in column.services.items()
+        )
+        return max(ceil_count(alone) + rules.spare_replicas, column.min_replicas, rules.min_replicas)
+
+    @cached_property
+    def switchable_shapes(self) -> list[tuple[str, str]]:
+        """Shapes that need a use switch: their model limits the number of shapes, or fixes one format for all."""
+        limited = {
+            m
+            for m, r in self.rules.items()
+            if len(self._model_shapes(m)) > r.max_shapes or len(self.formats(m)) > 1 or len(self.kv_formats(m)) > 1
+        }
+        return [key for key in self.shapes if key[0] in limited]
+
+    def _model_shapes(self, model: str) -> list[str]:
+        return [shape for m, shape in self.shapes if m == model]
+
+    def formats(self, model: str) -> tuple[str, ...]:
+        """Return the weight formats to choose from, empty when the model may mix them."""
+        return self._choices(model, {c.weights for c in self.by_model[model]})
+
+    def kv_formats(self, model: str) -> tuple[str, ...]:
+        """Return the KV formats to choose from, empty when the model may mix them."""
+        return self._choices(model, {c.kv_cache for c in self.by_model[model]})
+
+    def _choices(self, model: str, names: set[str]) -> tuple[str, ...]:
+        return tuple(sorted(names)) if self.rules[model].uniform_format else ()
+
+    @cached_property
+    def pooled(self) -> list[str]:
+        """Candidates that may only be used as a pool of at least two replicas."""
+        return [c.name for c in self.problem.columns if c.min_replicas > 1]
+
+    @cached_property
+    def spared(self) -> list[str]:
+        """Candidates of models that must survive the loss of replicas."""
+        return [c.name for c in self.problem.columns if self.rules[c.model].spare_replicas > 0]
+
+    @cached_property
+    def placements(self) -> list[tuple[str, str]]:
+        """Pairs (candidate, cell) that need a placement variable, for candidates with a choice of cells."""
+        return [(c.name, cell) for c in self.problem.columns if len(c.cells) > 1 for cell in c.cells]
+
+    @cached_property
+    def packing(self) -> list[tuple[str, int]]:
+        """Pairs (cell, level) of the nested packing rows: every replica size that some candidate of the cell has."""
+        return sorted({(cell, c.node_gpus) for c in self.problem.columns for cell in c.cells})
+
+    @cached_property
+    def offers_in(self) -> dict[str, tuple[NodeOffer, ...]]:
+        """Offers by cell."""
+        grouped: dict[str, list[NodeOffer]] = defaultdict(list)
+        for offer in self.problem.offers:
+            grouped[offer.cell].append(offer)
+        return {cell: tuple(grouped[cell]) for cell in sorted(grouped)}
+
+    @cached_property
+    def columns_in(self) -> dict[str, tuple[Column, ...]]:
+        """Candidates by cell they may be placed in."""
+        grouped: dict[str, list[Column]] = defaultdict(list)
+        for column in self.problem.columns:
+            for cell in column.cells:
+                grouped[cell].append(column)
+        return {cell: tuple(grouped[cell]) for cell in sorted(grouped)}
+
+    @cached_property
+    def gpu_types(self) -> tuple[str, ...]:
+        """GPU types on offer."""
+        return tuple(sorted({o.gpu for o in self.problem.offers}))
+
+    @cached_property
+    def cheapest_usd_per_gpu_h(self) -> dict[str, float]:
+        """Lowest price of one GPU hour by cell."""
+        return {cell: min(o.usd_per_node_h / o.gpus_per_node for o in group) for cell, group in self.offers_in.items()}
+
+    def price_of(self, column: Column) -> float:
+        """Return the lowest price of one replica, in USD/h, if its node could be shared to the last GPU."""
+        return column.gpus * min(self.cheapest_usd_per_gpu_h[cell] for cell in column.cells)
+
+    @cached_property
+    def cover_weights(self) -> dict[str, tuple[Mapping[str, float], ...]]:
+        """Weights pi of the cover rows of each model: every workload alone, and all of them by their cheapest price."""
+        return {m: self._cover_weights(m) for m in self.by_model}
+
+    def _cover_weights(self, model: str) -> tuple[Mapping[str, float], ...]:
+        workloads = [d.workload for d in self.demands_of[model]]
+        rows: list[Mapping[str, float]] = [{w: 1.0} for w in workloads]
+        if len(workloads) > 1:
+            rows.append({w: self._cheapest_need(model, w) for w in workloads})
+        return tuple(rows)
+
+    def _cheapest_need(self, model: str, workload: str) -> float:
+        able = [c for c in self.by_model[model] if workload in c.services]
+        return min((self.price_of(c) * self.needs[workload, c.name] for c in able), default=0.0)
+
+    @cached_property
+    def reach(self) -> dict[tuple[str, int], float]:
+        """Most weighted demand per second one replica can carry, by (candidate, index of cover weight)."""
+        return {
+            (c.name, k): most_weighted_rate(c, weights)
+            for model, rows in self.cover_weights.items()
+            for c in self.by_model[model]
+            for k, weights in enumerate(rows)
+        }
+
+
+def most_weighted_rate(column: Column, weights: Mapping[str, float]) -> float:
+    """Bound max {pi.x : capacity rows of one replica} from above by its linear-programming dual at a few prices.
+
+    For any convex combination of the rows, the largest ratio of weight to combined need is an upper bound.
+    """
+    needs = {w: row_needs(column, s) for w, s in column.services.items() if weights.get(w, 0.0) > 0.0}
+    if not needs:
+        return 0.0
+    hbm_and_time = [(need[0], need[4], max(need)) for need in needs.values()]
+    values = [weights[w] for w in needs]
+    best = math.inf
+    for step in range(11):
+        share = step / 10.0
+        ratio = max(
+            v / max(share * hbm + (1.0 - share) * time, 1e-300)
+            for v, (hbm, time, _) in zip(values, hbm_and_time, strict=True)
+        )
+        best = min(best, ratio)
+    if len(values) == 1:
+        best = min(best, values[0] / hbm_and_time[0][2])
+    return best

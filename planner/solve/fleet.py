@@ -1,0 +1,123 @@
+"""Solve a fleet problem: compile, minimise, and prove that every pool may lose its spares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from planner.program.compile import CompiledProgram, compile_problem
+from planner.program.data import FleetProblem
+from planner.program.fleet import TIE_BREAK_PER_RANK, TIE_BREAK_USD_PER_GPU_H, node_cost
+from planner.solve.highs import Answer, Effort, Status, minimise
+from planner.solve.outcome import Infeasible, Outcome, Solution, Solved, Unproven
+from planner.solve.packing import Packing, pack
+from planner.solve.routing import route, survives
+from planner.solve.tolerance import to_count
+
+GAP_SHARE_FOR_SEARCH = 0.8  # the search aims below the gap asked for, so that tie-breaks and rounding do not exceed it
+
+
+@dataclass(frozen=True)
+class SolveLimits:
+    """What a solve aims for and when it stops. `time_limit_s` is wall time: an emergency brake, not part of an answer."""
+
+    gap: float
+    time_limit_s: float | None = None
+    max_nodes: int | None = None
+
+
+def solve(problem: FleetProblem, limits: SolveLimits) -> tuple[Outcome, Packing | None]:
+    """Minimise the fleet's cost; losses of spares are stated exactly for every pool that the answer opens.
+
+    Starts from the projected `spare` rows, which hold for every candidate, and adds the routed rows for pools whose loss
+    the answer does not survive, until none is left: each round solves a relaxation, so the last one's bound holds.
+    """
+    effort = Effort(limits.gap * GAP_SHARE_FOR_SEARCH, 0.0, limits.max_nodes, limits.time_limit_s)
+    while True:
+        program = compile_problem(problem)
+        answer = minimise(program, effort)
+        if answer.status is Status.INFEASIBLE:
+            return Infeasible("no whole number of nodes meets every row of the program"), None
+        if answer.point is None:
+            return Infeasible("a limit was reached before any fleet was found"), None
+        replicas, placed, nodes = _counts(problem, program, answer)
+        fragile = _fragile(problem, replicas)
+        if not fragile:
+            return _outcome(problem, answer, replicas, placed, nodes, limits)
+        problem = replace(problem, losses=tuple(sorted({*problem.losses, *fragile})))
+
+
+def _counts(
+    problem: FleetProblem, program: CompiledProgram, answer: Answer
+) -> tuple[dict[str, int], dict[tuple[str, str], int], dict[str, int]]:
+    assert answer.point is not None
+    values: dict[str, dict[object, int]] = {"replicas": {}, "placed": {}, "nodes": {}}
+    for (name, key), value in zip(program.columns, answer.point.tolist(), strict=True):
+        if name in values and (count := to_count(value)) > 0:
+            values[name][key] = count
+    cells = {c.name: c.cells[0] for c in problem.columns if len(c.cells) == 1}
+    replicas = {str(k): v for k, v in values["replicas"].items()}
+    placed = {(c, cells[c]): n for c, n in replicas.items() if c in cells}
+    placed |= {(k[0], k[1]): v for k, v in values["placed"].items() if isinstance(k, tuple)}
+    return replicas, placed, {str(k): v for k, v in values["nodes"].items()}
+
+
+def _fragile(problem: FleetProblem, replicas: Mapping[str, int]) -> list[str]:
+    """List the pools whose loss of spares the fleet does not survive although no row states it yet."""
+    spares = {r.model: r.spare_replicas for r in problem.rules}
+    return [
+        c.name
+        for c in problem.columns
+        if replicas.get(c.name, 0) > 0
+        and spares[c.model] > 0
+        and c.name not in problem.losses
+        and not survives(problem, c, replicas, spares[c.model])
+    ]
+
+
+def _outcome(
+    problem: FleetProblem,
+    answer: Answer,
+    replicas: dict[str, int],
+    placed: dict[tuple[str, str], int],
+    nodes: dict[str, int],
+    limits: SolveLimits,
+) -> tuple[Outcome, Packing]:
+    packing = pack(problem, nodes, placed)
+    kept = packing.count()
+    prices = {o.name: node_cost(problem, o) for o in problem.offers}
+    cost = sum(prices[name] * count for name, count in kept.items())
+    solution = Solution(
+        replicas=dict(sorted(replicas.items())),
+        nodes=kept,
+        rates=_rates(problem, replicas),
+        placed=dict(sorted(placed.items())),
+        cost=cost,
+        bound=min(cost, _bound_without_tie_break(problem, answer.bound)),
+    )
+    if solution.gap <= limits.gap:
+        return Solved(solution), packing
+    return Unproven(solution, "a limit was reached before the gap was closed"), packing
+
+
+def _rates(problem: FleetProblem, replicas: Mapping[str, int]) -> dict[tuple[str, str], float]:
+    rates: dict[tuple[str, str], float] = {}
+    for rule in problem.rules:
+        demand = {d.workload: d.planned_requests_per_s for d in problem.demands_of(rule.model)}
+        rates.update(route(problem, rule.model, replicas, demand).rates)
+    return dict(sorted(rates.items()))
+
+
+def _bound_without_tie_break(problem: FleetProblem, bound: float) -> float:
+    """Turn a bound on cost plus tie-break into one on cost alone: the tie-break is at most this share of any node."""
+    stock = {s.entry: s.available or 0 for s in problem.stock}
+    share = 0.0
+    free: dict[str, float] = {}
+    for rank, offer in enumerate(problem.offers):
+        extra = TIE_BREAK_USD_PER_GPU_H * offer.gpus_per_node + TIE_BREAK_PER_RANK * rank
+        price = node_cost(problem, offer)
+        if price > 0.0:
+            share = max(share, extra / price)
+        else:
+            free[offer.entry] = max(free.get(offer.entry, 0.0), extra)
+    return max(0.0, (bound - sum(free[e] * stock.get(e, 0) for e in sorted(free))) / (1.0 + share))

@@ -1,0 +1,96 @@
+"""Which replica sits on which bought node: the largest replicas first, which is exact for powers of two."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from planner.program.data import Column, FleetProblem, NodeOffer
+
+
+@dataclass(frozen=True)
+class PackedNode:
+    """One bought node and the GPUs that each candidate's replicas take on it."""
+
+    offer: str
+    gpus: int
+    occupants: Mapping[str, int]
+
+    @property
+    def idle_gpus(self) -> int:
+        """GPUs of the node that no replica uses."""
+        return self.gpus - sum(self.occupants.values())
+
+
+@dataclass(frozen=True)
+class Packing:
+    """All nodes that are paid for, and on which offers the replicas of each candidate lie, by (candidate, offer)."""
+
+    nodes: tuple[PackedNode, ...]
+    replicas_on: Mapping[tuple[str, str], int]
+
+    def count(self) -> dict[str, int]:
+        """Return nodes by offer."""
+        return dict(sorted(Counter(n.offer for n in self.nodes).items()))
+
+
+class PackingError(ArithmeticError):
+    """Replicas do not fit the nodes: the program's packing rows and this code disagree, which is a bug."""
+
+
+def pack(problem: FleetProblem, nodes: Mapping[str, int], placed: Mapping[tuple[str, str], int]) -> Packing:
+    """Place whole replicas on whole nodes, and drop nodes that stay empty unless they are committed.
+
+    `nodes` counts nodes by offer, `placed` replicas by (candidate, cell). Raises `PackingError`.
+    """
+    columns = {c.name: c for c in problem.columns}
+    free = _nodes_by_cell(problem, nodes)
+    replicas_on: Counter[tuple[str, str]] = Counter()
+    order = sorted(placed, key=lambda key: (-columns[key[0]].gpus, -columns[key[0]].node_gpus, key))
+    for name, cell in order:
+        for _ in range(placed[name, cell]):
+            replicas_on[name, _place(columns[name], free[cell])] += 1
+    bins = [b for cell in sorted(free) for b in free[cell]]
+    return Packing(tuple(_kept(problem, bins)), dict(sorted(replicas_on.items())))
+
+
+@dataclass
+class _Bin:
+    offer: NodeOffer
+    free: int
+    occupants: Counter[str]
+
+
+def _nodes_by_cell(problem: FleetProblem, nodes: Mapping[str, int]) -> dict[str, list[_Bin]]:
+    bins: dict[str, list[_Bin]] = defaultdict(list)
+    for offer in problem.offers:
+        bins[offer.cell] += [_Bin(offer, offer.gpus_per_node, Counter()) for _ in range(nodes.get(offer.name, 0))]
+    return bins
+
+
+def _place(column: Column, bins: list[_Bin]) -> str:
+    """Put one replica on the fullest nodes that can hold it; return the offer of the first."""
+    able = [
+        b for b in bins if b.free >= column.node_gpus and (column.nodes_spanned == 1 or b.free == b.offer.gpus_per_node)
+    ]
+    able.sort(key=lambda b: (b.free, b.offer.usd_per_node_h / b.offer.gpus_per_node, b.offer.name))
+    if len(able) < column.nodes_spanned:
+        raise PackingError(f"no node is left for a replica of {column.name}")
+    for chosen in able[: column.nodes_spanned]:
+        chosen.free -= column.node_gpus
+        chosen.occupants[column.name] += column.node_gpus
+    return able[0].offer.name
+
+
+def _kept(problem: FleetProblem, bins: list[_Bin]) -> list[PackedNode]:
+    committed = {s.entry: s.committed for s in problem.stock}
+    paid = Counter(b.offer.entry for b in bins if b.occupants)
+    kept: list[PackedNode] = []
+    for b in bins:
+        if not b.occupants:
+            if paid[b.offer.entry] >= committed.get(b.offer.entry, 0):
+                continue
+            paid[b.offer.entry] += 1
+        kept.append(PackedNode(b.offer.name, b.offer.gpus_per_node, dict(sorted(b.occupants.items()))))
+    return kept

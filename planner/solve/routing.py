@@ -1,0 +1,89 @@
+"""Route traffic over a fixed fleet so that the fullest pool is as empty as it can be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from planner.program.compile import CompiledProgram
+from planner.program.data import Column, FleetProblem
+from planner.program.index import CAPACITY_ROWS, row_needs
+from planner.solve.highs import Effort, Status, minimise
+from planner.solve.tolerance import FEASIBILITY_RTOL, RATE_ATOL_REQUESTS_PER_S
+
+ENOUGH = 1.0 + 10 * FEASIBILITY_RTOL
+FULL_LOAD = 1e6  # load of a fleet that cannot serve some workload at all
+
+
+@dataclass(frozen=True)
+class Routing:
+    """Requests/s by (workload, candidate), and the largest load of any pool as a share of its capacity."""
+
+    rates: Mapping[tuple[str, str], float]
+    load: float
+
+    @property
+    def carries(self) -> bool:
+        """Tell whether the fleet carries the demand."""
+        return self.load <= ENOUGH
+
+
+def route(problem: FleetProblem, model: str, replicas: Mapping[str, int], demand: Mapping[str, float]) -> Routing:
+    """Share the demand (requests/s by workload) of one model over its pools, minimising the largest load.
+
+    A linear program over rates and the load u: every capacity row of a pool of n replicas stays within u n.
+    """
+    pools = [c for c in problem.columns_of(model) if replicas.get(c.name, 0) > 0]
+    arcs = [(w, c) for c in pools for w in sorted(c.services) if w in demand]
+    if any(w not in {a for a, _ in arcs} for w in demand):
+        return Routing({}, FULL_LOAD)
+    answer = minimise(_program(pools, arcs, replicas, demand), Effort(), relaxed=True)
+    if answer.status is not Status.OPTIMAL or answer.point is None:
+        raise ArithmeticError(f"routing of model {model} ended with {answer.status}")
+    rates = {
+        (w, c.name): float(x) for (w, c), x in zip(arcs, answer.point[:-1], strict=True) if x > RATE_ATOL_REQUESTS_PER_S
+    }
+    return Routing(dict(sorted(rates.items())), float(answer.point[-1]))
+
+
+def survives(problem: FleetProblem, lost: Column, replicas: Mapping[str, int], spares: int) -> bool:
+    """Tell whether the model still carries its demand, headroom not counted, with `spares` replicas of a pool gone."""
+    left = dict(replicas) | {lost.name: max(0, replicas[lost.name] - spares)}
+    demand = {d.workload: d.requests_per_s for d in problem.demands_of(lost.model)}
+    return route(problem, lost.model, left, demand).carries
+
+
+def _program(
+    pools: list[Column], arcs: list[tuple[str, Column]], replicas: Mapping[str, int], demand: Mapping[str, float]
+) -> CompiledProgram:
+    workloads = sorted(demand)
+    rows: list[tuple[str, object]] = [("demand", w) for w in workloads]
+    entries = [(workloads.index(w), j, 1.0) for j, (w, _) in enumerate(arcs)]
+    load = len(arcs)
+    for column in pools:
+        for place, name in enumerate(CAPACITY_ROWS):
+            entries += [
+                (len(rows), j, row_needs(column, column.services[w])[place] / replicas[column.name])
+                for j, (w, c) in enumerate(arcs)
+                if c is column
+            ]
+            entries.append((len(rows), load, -1.0))
+            rows.append((name, column.name))
+    at, columns, values = zip(*entries, strict=True)
+    size = (len(rows), load + 1)
+    due = np.array([demand[w] for w in workloads] + [0.0] * (len(rows) - len(workloads)))
+    least = np.where(np.arange(len(rows)) < len(workloads), due, -np.inf)
+    return CompiledProgram(
+        columns=(*(("rate", (w, c.name)) for w, c in arcs), ("load", None)),
+        rows=tuple(rows),
+        cost=np.append(np.zeros(load), 1.0),
+        matrix=csr_array((values, (at, columns)), shape=size),
+        row_lower=least,
+        row_upper=due,
+        lower=np.zeros(load + 1),
+        upper=np.full(load + 1, np.inf),
+        is_integer=np.zeros(load + 1, dtype=bool),
+    )
