@@ -67,8 +67,15 @@ DIMENSIONS: Mapping[str, Dimension] = MappingProxyType(
                 "memory",
                 "memory",
                 {
-                    **{"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12},
-                    **{"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40},
+                    "B": 1.0,
+                    "kB": 1e3,
+                    "MB": 1e6,
+                    "GB": 1e9,
+                    "TB": 1e12,
+                    "KiB": 2.0**10,
+                    "MiB": 2.0**20,
+                    "GiB": 2.0**30,
+                    "TiB": 2.0**40,
                 },
                 "6 GiB",
             ),
@@ -80,7 +87,8 @@ DIMENSIONS: Mapping[str, Dimension] = MappingProxyType(
                 scaled=True,
             ),
             Dimension("share", "a share", {"%": 0.01}, "80 %", bare=1.0, maximum=1.0),
-            Dimension("change", "a relative change", {"%": 0.01}, "15 %"),
+            Dimension("ratio", "a ratio", {"%": 0.01}, "99.6 %", bare=1.0),
+            Dimension("change", "a relative change", {"%": 0.01}, "15 %", bare=1.0),
             Dimension("count", "a count", {}, "12k", bare=1.0, scaled=True),
             Dimension("money", "an amount of money", {"USD": 1.0}, "400000 USD", scaled=True),
             Dimension("money_per_month", "money per month", {"USD/month": 1.0}, "400000 USD/month", scaled=True),
@@ -285,6 +293,8 @@ def _quote(value: object) -> str:
         return "a mapping"
     if isinstance(value, list | tuple):
         return "a list"
-    text = {True: "true", False: "false", None: "null"}[value] if value is None or isinstance(value, bool) else str(value)
+    text = (
+        {True: "true", False: "false", None: "null"}[value] if value is None or isinstance(value, bool) else str(value)
+    )
     text = " ".join(text.split())
     return f"`{text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + '…'}`"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from planner.catalog.commitment import Ratio
 from planner.catalog.engine import EngineProfile
-from planner.catalog.gpu import GpuEntry, NotModelled
+from planner.catalog.gpu import GpuEntry
+from planner.catalog.index import NotModelled
+from planner.catalog.labels import Label
 from planner.catalog.model import ModelEntry
 from planner.catalog.names import UnknownName
 from planner.catalog.offer import TERMS, CatalogOffer
@@ -17,6 +19,7 @@ __all__ = [
     "CatalogOffer",
     "EngineProfile",
     "GpuEntry",
+    "Label",
     "ModelEntry",
     "NotModelled",
     "QualityEvidence",

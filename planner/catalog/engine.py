@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Protocol, TypeVar
 
-from planner.catalog.base import Record, Text
+from pydantic import Field, Strict
+
+from planner.catalog.base import Record, Text, Whole
+from planner.physics.engine_memory import EngineMemory, engine_memory
 
 Generation = Literal["modern", "old", "local"]
 KvPolicy = Literal["reserving", "preempting"]
@@ -16,9 +20,9 @@ KvPolicy = Literal["reserving", "preempting"]
 class EngineProfile:
     """What the planner knows about one engine at one version.
 
-    `versions` names the range that applies; `extrapolated` is true when the version lies outside of every measured
-    range, so that the nearest one is used. `speed_class_by_vendor` maps NVIDIA, AMD, Intel, Apple to the name of the
-    line of engine multipliers in the calibration. `memory` is the engine's memory section for this version, raw.
+    `versions` is the measured range whose speed constants apply, `memory.versions` the one of the memory constants;
+    `extrapolated` and `memory_extrapolated` tell that the version lies outside of it. `reserving` engines admit a
+    request only when the cache of its whole answer is free; `preempting` ones take it back when it runs out.
     """
 
     name: str
@@ -30,43 +34,112 @@ class EngineProfile:
     kv_policy: KvPolicy
     max_num_seqs: int
     max_num_batched_tokens: int
-    memory: Mapping[str, Any]
-    memory_versions: str
+    memory: EngineMemory
     memory_extrapolated: bool
+    source: str
+
+    def supports(self, vendor: str) -> bool:
+        """Tell whether the engine runs on GPUs of `vendor`."""
+        return vendor in self.speed_class_by_vendor
 
     def speed_class(self, vendor: str) -> str:
-        """Return the engine class for a GPU vendor, falling back to the generation's own line."""
+        """Return the engine class of the speed model for a vendor, the generation itself when there is none."""
         return self.speed_class_by_vendor.get(vendor, self.generation)
 
 
-class EngineRange(Record):
-    """Defaults and classes for versions from `since` (inclusive) up to `below` (exclusive; absent: all later)."""
-
-    since: Text
-    below: Text | None = None
-    measured: bool
-    generation: Generation
-    kv_policy: KvPolicy
-    max_num_seqs: int
-    max_num_batched_tokens: int
-    speed_class: dict[str, str]
-    source: Text
-
-
-class MemoryRange(Record):
-    """The memory constants for a range of versions; the content is checked where it is used (`physics.memory`)."""
+class Versions(Record):
+    """A range of versions from `since` up to, not including, `below` (absent: all later)."""
 
     since: Text
     below: Text | None = None
     measured: bool = True
+
+    def __str__(self) -> str:
+        """Return the range in words."""
+        return f"{self.since} and later" if self.below is None else f"{self.since} to before {self.below}"
+
+
+class SpeedRange(Versions):
+    """Speed classes by vendor, and defaults of the engine, for a range of versions."""
+
+    generation: Generation
+    kv_policy: KvPolicy
+    max_num_seqs: Whole
+    max_num_batched_tokens: Whole
+    speed_class: dict[Text, Text]
+    source: Text
+
+
+class MemoryRange(Versions):
+    """Memory constants for a range of versions, as `physics.engine_memory` reads them."""
+
     constants: dict[str, Any]
     source: str = ""
 
 
 class EngineFile(Record):
-    """One engine: its newest known release and its version ranges, oldest first."""
+    """The content of `engines/<name>.yaml`: ranges are listed oldest first."""
 
     name: Text
     newest: Text
-    ranges: tuple[EngineRange, ...]
-    memory: tuple[MemoryRange, ...] = ()
+    ranges: Annotated[tuple[SpeedRange, ...], Strict(False), Field(min_length=1)]
+    memory: Annotated[tuple[MemoryRange, ...], Strict(False), Field(min_length=1)]
+
+
+class _Ranged(Protocol):
+    @property
+    def since(self) -> str: ...
+    @property
+    def below(self) -> str | None: ...
+    @property
+    def measured(self) -> bool: ...
+
+
+T = TypeVar("T", bound=_Ranged)
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version for comparison: `0.19.1` is (0, 19, 1), `b6918` is (6918,). Empty without any."""
+    release = re.split(r"[-+]|rc|dev|post", version, maxsplit=1)[0]
+    return tuple(int(n) for n in re.findall(r"\d{1,9}", release))
+
+
+def covering(ranges: Sequence[T], version: str) -> T:
+    """Return the range that `version` falls in, the nearest end if it falls in none."""
+    key = version_key(version)
+    inside = [r for r in ranges if version_key(r.since) <= key and (r.below is None or key < version_key(r.below))]
+    if inside:
+        return inside[0]
+    return ranges[0] if key < version_key(ranges[0].since) else ranges[-1]
+
+
+def measured_near(ranges: Sequence[T], chosen: T) -> T:
+    """Return `chosen` if it is measured, else the last measured range before it, else the first after it."""
+    position = ranges.index(chosen)
+    candidates = [chosen, *reversed(ranges[:position]), *ranges[position + 1 :]]
+    return next((r for r in candidates if r.measured), chosen)
+
+
+def profile(file: EngineFile, version: str) -> EngineProfile:
+    """Return the profile of an engine at `version`. Raises `ValueError` for memory constants that cannot be used."""
+    speed, memory = covering(file.ranges, version), covering(file.memory, version)
+    near, memory_near = measured_near(file.ranges, speed), measured_near(file.memory, memory)
+    return EngineProfile(
+        name=file.name,
+        version=version,
+        versions=str(near),
+        extrapolated=not _inside(near, version),
+        generation=speed.generation,
+        speed_class_by_vendor=speed.speed_class,
+        kv_policy=speed.kv_policy,
+        max_num_seqs=speed.max_num_seqs,
+        max_num_batched_tokens=speed.max_num_batched_tokens,
+        memory=engine_memory(file.name, str(memory_near), memory.constants, memory.source),
+        memory_extrapolated=not _inside(memory_near, version),
+        source=speed.source,
+    )
+
+
+def _inside(versions: _Ranged, version: str) -> bool:
+    key = version_key(version)
+    return version_key(versions.since) <= key and (versions.below is None or key < version_key(versions.below))

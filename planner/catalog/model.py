@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from planner.catalog.base import Count, Positive, Record, Text
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from planner.catalog.base import Count, Positive, Record, Text, Texts, Whole
 from planner.physics.types import Architecture
+
+BILLION = 1e9
 
 
 class Attention(Record):
-    """Attention of all layers; elements and heads as in `Architecture`."""
+    """Attention of all layers; each field as in `Architecture`."""
 
     kind: Text
-    heads: int
-    kv_heads: int
-    head_dim: int
+    heads: Whole
+    kv_heads: Whole
+    head_dim: Whole
     layers: Count
     kv_elements_per_token: Count
     bias: bool = False
@@ -29,57 +35,57 @@ class Attention(Record):
 
 
 class Experts(Record):
-    """The routed and shared experts of a mixture-of-experts model."""
+    """Routed and shared experts of a mixture-of-experts model; `shared_d_ff` is the width of all shared ones."""
 
-    count: int
-    per_token: int
-    d_ff: int
+    count: Whole
+    per_token: Whole
+    d_ff: Whole
+    layers: Whole
     shared: Count = 0
     shared_d_ff: Count = 0
     first_k_dense: Count = 0
-    layers: int
 
 
 class ParameterCount(Record):
-    """Parameters: the count used, the published figure and what kind of figure that is.
+    """The parameter counts used, the published figure, and what kind of figure that is.
 
-    `shape_exception` is the reason why the count cannot be recomputed from the shape fields within 1 %; without one
-    `catalog check` requires that it can.
+    `shape_exception` says why the total cannot be recomputed from the shape within 1 %, `published_exception` why the
+    total is further than 1 % from the published figure.
     """
 
-    total: int
-    active: int
+    total: Whole
+    active: Whole
     published_billions: Positive
-    published_kind: Text
+    published_kind: Literal["checkpoint", "checkpoint-recalled", "rounded"]
     second_source: str = ""
     shape_exception: str = ""
+    published_exception: str = ""
 
 
 class ModelEntry(Record):
-    """One LLM: its shape, parameter count, native format, longest sequence and sources."""
+    """One LLM: its shape, parameter count, native format, longest sequence in tokens, and sources."""
 
     name: Text
     family: Text
-    evidence_family: str = ""
-    layers: int
-    d_model: int
+    layers: Whole
+    d_model: Whole
     d_ff: Count
-    vocab: int
+    vocab: Whole
     tied_embeddings: bool
     gated_mlp: bool
     attention: Attention
     experts: Experts | None = None
     parameters: ParameterCount
     native_format: Text
-    max_position: int
-    sources: tuple[Text, ...]
+    max_position: Whole
+    sources: Annotated[Texts, Field(min_length=1)]
     read: Text
-    notes: tuple[Text, ...] = ()
-    doubts: tuple[Text, ...] = ()
+    notes: Texts = ()
+    doubts: Texts = ()
 
     def architecture(self) -> Architecture:
         """Return the shape for the physics."""
-        a, e = self.attention, self.experts
+        a, e, p = self.attention, self.experts, self.parameters
         return Architecture(
             name=self.name,
             family=self.family,
@@ -95,8 +101,8 @@ class ModelEntry(Record):
             attention=a.kind,
             n_attention_layers=a.layers,
             kv_elements_per_token=a.kv_elements_per_token,
-            n_params_total=self.parameters.total,
-            n_params_active=self.parameters.active,
+            n_params_total=p.total,
+            n_params_active=p.active,
             native_format=self.native_format,
             max_position=self.max_position,
             n_local_layers=a.local_layers,

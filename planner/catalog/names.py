@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 
 MAX_SUGGESTIONS = 3
-SUGGESTION_CUTOFF = 0.55
+MAX_CHOICES_SHOWN = 6
+SUGGESTION_CUTOFF = 0.6
 
 
-class UnknownName(LookupError):
+class UnknownName(LookupError):  # noqa: N818
     """A name that the catalog cannot resolve to one entry.
 
-    `kind` is gpu, model, provider, region or engine. `suggestions` are legal names: near misses, or, when `ambiguous`,
-    everything that the name could mean. `reason` says why a known thing is left out of the catalog, else it is empty.
+    `kind` is gpu, model, provider, engine, engine version or calibration. `suggestions` are legal names: near misses,
+    or, when `ambiguous`, everything that the name could mean. `reason` says why a known thing is left out.
     """
 
     def __init__(
@@ -29,25 +31,27 @@ class UnknownName(LookupError):
     def _sentence(self) -> str:
         if self.reason:
             return f"{self.kind} `{self.name}` is not modelled: {self.reason}"
-        choices = ", ".join(self.suggestions)
+        shown = ", ".join(self.suggestions[:MAX_CHOICES_SHOWN])
+        more = len(self.suggestions) - MAX_CHOICES_SHOWN
         if self.ambiguous:
-            return f"{self.kind} `{self.name}` could mean {choices}"
-        hint = f"; did you mean {choices}?" if choices else ""
-        return f"no {self.kind} `{self.name}` in the catalog{hint}"
+            return f"{self.kind} `{self.name}` could mean {shown}" + (f" and {more} more" if more > 0 else "")
+        return f"no {self.kind} `{self.name}` in the catalog" + (f"; did you mean {shown}?" if shown else "")
 
 
 def resolve(kind: str, name: str, names: Iterable[str], aliases: Mapping[str, tuple[str, ...]]) -> str:
-    """Return the one legal name meant by `name`, ignoring case and following aliases.
+    """Return the one legal name meant by `name`, ignoring case.
+
+    Tried in this order: the name, an alias, the part of a legal name after its `/`, and the parts of a legal name in
+    order (`h100-sxm` for H100-SXM-80GB). Parts must include a digit, so that `llama` alone names nothing.
 
     Raises:
-        UnknownName: nothing matches, or an alias stands for several names.
+        UnknownName: nothing matches, or several names do.
     """
-    legal = tuple(names)
-    by_folded = {n.casefold(): n for n in legal}
+    by_folded = {n.casefold(): n for n in sorted(names)}
     folded = name.strip().casefold()
     if folded in by_folded:
         return by_folded[folded]
-    meant = aliases.get(folded, ())
+    meant = aliases.get(folded) or _by_tail(folded, by_folded) or _by_parts(folded, by_folded)
     if len(meant) == 1:
         return meant[0]
     if meant:
@@ -55,14 +59,26 @@ def resolve(kind: str, name: str, names: Iterable[str], aliases: Mapping[str, tu
     raise UnknownName(kind, name, near_misses(folded, by_folded, aliases))
 
 
-def near_misses(
-    folded: str, by_folded: Mapping[str, str], aliases: Mapping[str, tuple[str, ...]]
-) -> tuple[str, ...]:
-    """Suggest legal names whose own spelling or alias resembles `folded`, best first, each once."""
-    spellings = sorted({*by_folded, *aliases, *(n.rpartition("/")[2] for n in by_folded)})
-    by_tail = {n.rpartition("/")[2]: legal for n, legal in sorted(by_folded.items())}
-    found: list[str] = []
-    for match in difflib.get_close_matches(folded, spellings, MAX_SUGGESTIONS, SUGGESTION_CUTOFF):
-        single = by_folded.get(match) or by_tail.get(match)
-        found.extend([single] if single else aliases[match])
-    return tuple(dict.fromkeys(found))[:MAX_SUGGESTIONS]
+def _by_tail(folded: str, by_folded: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(n for f, n in by_folded.items() if f.rpartition("/")[2] == folded)
+
+
+def _by_parts(folded: str, by_folded: Mapping[str, str]) -> tuple[str, ...]:
+    wanted = re.split(r"[-_ ]+", folded)
+    if not re.search(r"\d", folded):
+        return ()
+    return tuple(n for f, n in by_folded.items() if _in_order(wanted, f.rpartition("/")[2].split("-")))
+
+
+def _in_order(wanted: list[str], parts: list[str]) -> bool:
+    rest = iter(parts)
+    return all(any(part == w for part in rest) for w in wanted)
+
+
+def near_misses(folded: str, by_folded: Mapping[str, str], aliases: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Suggest legal names whose own spelling, last part or alias resembles `folded`, best first, each once."""
+    meant: dict[str, tuple[str, ...]] = dict(aliases)
+    meant |= {f.rpartition("/")[2]: (n,) for f, n in by_folded.items()}
+    meant |= {f: (n,) for f, n in by_folded.items()}
+    close = difflib.get_close_matches(folded, sorted(meant), MAX_SUGGESTIONS, SUGGESTION_CUTOFF)
+    return tuple(dict.fromkeys(n for spelling in close for n in meant[spelling]))[:MAX_SUGGESTIONS]

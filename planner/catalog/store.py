@@ -1,95 +1,281 @@
-"""The catalog: lazy loading of its files, name lookup, digest."""
+"""The catalog: a folder of YAML files, read one by one as they are asked for."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from planner.catalog.commitment import Ratio
-from planner.catalog.engine import EngineProfile
-from planner.catalog.gpu import GpuEntry, NotModelled
+from pydantic import BaseModel
+
+from planner.catalog.commitment import CommitmentFile, Ratio, best_ratio
+from planner.catalog.engine import EngineFile, EngineProfile, profile, version_key
+from planner.catalog.gpu import GpuEntry
+from planner.catalog.index import CatalogIndex, NotModelled
+from planner.catalog.labels import AliasFile, Label, LabelFile, folded
+from planner.catalog.loading import R, file_names, read_document, read_record, shown_path
 from planner.catalog.model import ModelEntry
-from planner.catalog.offer import CatalogOffer
-from planner.catalog.quality import QualityEvidence
+from planner.catalog.names import UnknownName, resolve
+from planner.catalog.offer import CatalogOffer, OfferFile, expand
+from planner.catalog.quality import NATIVE, WIDE_FORMATS, QualityEvidence, QualityFile, combine, evidence_for
+from planner.catalog.regions import RegionFile
+from planner.diagnostics import Diagnostic, DiagnosticError
 from planner.physics.types import Architecture
 
 INDEX_FILE = "catalog.yaml"
+OTHER_OFFER_FILES = frozenset({"regions", "commitments"})
 
 
 def find_catalog(start: Path) -> Path | None:
-    """Return the nearest `catalog/` at or above `start` that holds a `catalog.yaml`, or None."""
-    for folder in (start, *start.parents):
+    """Return the nearest `catalog/` in `start` or a folder above it that holds a `catalog.yaml`, or None."""
+    absolute = start.absolute()
+    for folder in (absolute, *absolute.parents):
         if (folder / "catalog" / INDEX_FILE).is_file():
             return folder / "catalog"
     return None
 
 
+def shipped_catalog() -> Path:
+    """Return the catalog inside the installed package, or the one beside the package in a checkout."""
+    package = Path(__file__).parent.parent
+    inside = package / "_catalog"
+    return inside if inside.is_dir() else package.parent / "catalog"
+
+
 class Catalog:
-    """A folder of YAML files, read only as far as asked. Every file error is raised as a `DiagnosticError`."""
+    """A folder of YAML files. Any of them may raise `DiagnosticError` when first read; names raise `UnknownName`."""
+
+    def __init__(self, root: Path, index: CatalogIndex) -> None:
+        """Use `Catalog.open`."""
+        self.root = root
+        self.index = index
+        self._records: dict[Path, BaseModel] = {}
+        self._offers: dict[str, tuple[CatalogOffer, ...]] = {}
 
     @classmethod
     def open(cls, path: Path | None = None) -> Catalog:
         """Open the catalog at `path`, or the one shipped with the package. Raises `DiagnosticError`."""
-        raise NotImplementedError
-
-    root: Path
+        root = path if path is not None else shipped_catalog()
+        if not (root / INDEX_FILE).is_file():
+            message = f"{shown_path(root)} is no catalog: it holds no {INDEX_FILE}"
+            raise DiagnosticError([Diagnostic("catalog/not-found", message)])
+        return cls(root, read_record(root / INDEX_FILE, CatalogIndex))
 
     def gpu_names(self) -> tuple[str, ...]:
         """Return the names of all GPUs, sorted."""
-        raise NotImplementedError
+        return tuple(self._gpu_files)
 
     def gpu(self, name: str) -> GpuEntry:
-        """Return a GPU by name or alias, ignoring case. Raises `UnknownName`."""
-        raise NotImplementedError
+        """Return a GPU by its name or a short one, ignoring case. Raises `UnknownName`."""
+        try:
+            legal = resolve("gpu", name, self._gpu_files, self._gpu_aliases)
+        except UnknownName as unknown:
+            raise self._explained(unknown) from None
+        return self._named(self._gpu_files[legal], GpuEntry, legal)
 
     def not_modelled(self) -> tuple[NotModelled, ...]:
-        """Return the accelerators left out, with reasons."""
-        raise NotImplementedError
+        """Return the accelerators that are left out, with reasons, sorted by name."""
+        return tuple(sorted(self.index.not_modelled, key=lambda n: n.name))
 
     def model_names(self) -> tuple[str, ...]:
         """Return the names of all models, sorted."""
-        raise NotImplementedError
+        return tuple(self._model_files)
 
     def model(self, name: str) -> ModelEntry:
-        """Return a model by name or alias, ignoring case. Raises `UnknownName`."""
-        raise NotImplementedError
+        """Return a model by its name or a short one, ignoring case. Raises `UnknownName`."""
+        legal = resolve("model", name, self._model_files, self._model_aliases)
+        return self._named(self._model_files[legal], ModelEntry, legal)
+
+    def gpu_label(self, label: str) -> Label:
+        """Return what a GPU label of a measurement means. A label without an entry is tried as a name.
+
+        Raises:
+            UnknownName: the label means nothing known.
+        """
+        known = self.labels.gpus.get(label)
+        return known or Label(gpu=self.gpu(label).name)
+
+    def model_label(self, label: str) -> Label:
+        """Return what a model label of a measurement means. A label without an entry is tried as a name.
+
+        Raises:
+            UnknownName: the label means nothing known.
+        """
+        known = self.labels.models.get(label)
+        return known or Label(model=resolve("model", label, self._model_files, self._model_aliases))
 
     def providers(self) -> tuple[str, ...]:
         """Return the providers with priced offers, sorted."""
-        raise NotImplementedError
+        return tuple(self._offer_files)
 
     def offers(self, provider: str) -> tuple[CatalogOffer, ...]:
         """Return a provider's offers of modelled GPUs, sorted by instance, GPU and region. Raises `UnknownName`."""
-        raise NotImplementedError
+        modelled = set(self._gpu_files)
+        return tuple(o for o in self.all_offers(provider) if o.gpu in modelled)
+
+    def all_offers(self, provider: str) -> tuple[CatalogOffer, ...]:
+        """Return a provider's offers with those of GPUs that are not modelled. Raises `UnknownName`."""
+        legal = resolve("provider", provider, self._offer_files, {})
+        if legal not in self._offers:
+            self._offers[legal] = expand(self.offer_file(legal), self.regions(legal))
+        return self._offers[legal]
+
+    def offer_file(self, provider: str) -> OfferFile:
+        """Return the price file of a provider, by its exact name."""
+        return self._read(self._offer_files[provider], OfferFile)
+
+    def regions(self, provider: str) -> Mapping[str, str]:
+        """Return the ISO country of each region of a provider, empty where none is fixed."""
+        return self._read(self.root / "offers" / "regions.yaml", RegionFile).root.get(provider, {})
 
     def commitment_ratio(self, provider: str, instance: str, term: str, upfront: str | None = None) -> Ratio | None:
-        """Return the price ratio of a term for an instance type, most specific first, or None."""
-        raise NotImplementedError
+        """Return the price of `term` over on-demand for an instance type, its own family's first, or None.
+
+        `term` is spot, 1y or 3y; `upfront` is none, partial or all, and None counts as none.
+        """
+        ratios = (r for r in self.commitments.ratios if r.provider == provider)
+        return best_ratio(ratios, instance, term, upfront)
 
     def quality(
         self, model: Architecture, weights: str | None, kv: str | None, evidence: str = "any"
     ) -> QualityEvidence | None:
-        """Return what a weight format and a KV format keep of the native quality, or None without evidence."""
-        raise NotImplementedError
+        """Return what a weight format and a KV format keep of the native quality of `model`.
+
+        None for a format means the native one. `evidence` is the weakest level allowed: model, family or any. Returns
+        None when a format has no evidence at that level.
+        """
+        parts = [self._kept(self.weight_quality, weights, model, evidence), NATIVE]
+        if kv is not None and kv not in WIDE_FORMATS:
+            parts[1] = evidence_for(self.kv_quality, kv, model, evidence)
+        found = [p for p in parts if p is not None]
+        return combine(found) if len(found) == len(parts) else None
 
     def engine_names(self) -> tuple[str, ...]:
         """Return the names of all engines, sorted."""
-        raise NotImplementedError
+        return tuple(self._engine_files)
 
     def engine(self, name: str, version: str | None = None) -> EngineProfile:
-        """Return an engine's profile at a version (None: newest known). Raises `UnknownName`."""
-        raise NotImplementedError
+        """Return an engine's profile at a version, the newest known one for None. Raises `UnknownName`."""
+        legal = resolve("engine", name, self._engine_files, {})
+        file = self.engine_file(legal)
+        wanted = file.newest if version is None else version
+        if not version_key(wanted):
+            raise UnknownName("engine version", f"{legal} {wanted}", (file.newest,))
+        try:
+            return profile(file, wanted)
+        except ValueError as error:
+            message = f"{shown_path(self._engine_files[legal])}: {error}"
+            raise DiagnosticError([Diagnostic("catalog/invalid-value", message)]) from None
+
+    def engine_file(self, name: str) -> EngineFile:
+        """Return the file of an engine, by its exact name."""
+        return self._named(self._engine_files[name], EngineFile, name)
+
+    def calibration_names(self) -> tuple[str, ...]:
+        """Return the names of all calibrations, sorted."""
+        return tuple(file_names(self.root / "calibration"))
 
     def calibration(self, name: str = "default") -> Mapping[str, Any]:
-        """Return the raw data of `calibration/<name>.yaml`. Raises `UnknownName`."""
-        raise NotImplementedError
+        """Return the data of `calibration/<name>.yaml` as it stands. Raises `UnknownName`."""
+        files = file_names(self.root / "calibration")
+        return read_document(files[resolve("calibration", name, files, {})]).data
 
     def digest(self) -> str:
-        """Return `sha256:...` over the paths and bytes of all catalog files, sorted."""
-        raise NotImplementedError
+        """Return `sha256:...` over the paths and bytes of all YAML files, sorted by path."""
+        total = hashlib.sha256()
+        for name, path in self.files().items():
+            content = path.read_bytes()
+            total.update(f"{name}\0{len(content)}\0".encode())
+            total.update(content)
+        return f"sha256:{total.hexdigest()}"
+
+    def files(self) -> dict[str, Path]:
+        """Return all files of the catalog by their path inside it, sorted."""
+        folders = ("", "calibration", "engines", "gpus", "offers", "quality")
+        found = {f"{folder}/{n}": p for folder in folders for n, p in file_names(self.root / folder).items()}
+        found |= {f"models/{n}": p for n, p in self._model_files.items()}
+        return dict(sorted(found.items()))
 
     def newest_price_date(self) -> date:
-        """Return the newest exact price date of any offer, as recorded in `catalog.yaml`."""
-        raise NotImplementedError
+        """Return the newest exact day of any price of a modelled GPU, as recorded in `catalog.yaml`."""
+        return self.index.newest_price_date
+
+    @cached_property
+    def aliases(self) -> AliasFile:
+        """Short names."""
+        return self._read(self.root / "aliases.yaml", AliasFile)
+
+    @cached_property
+    def labels(self) -> LabelFile:
+        """Labels of published measurements."""
+        return self._read(self.root / "labels.yaml", LabelFile)
+
+    @cached_property
+    def commitments(self) -> CommitmentFile:
+        """Price ratios of terms."""
+        return self._read(self.root / "offers" / "commitments.yaml", CommitmentFile)
+
+    @cached_property
+    def weight_quality(self) -> QualityFile:
+        """Published scores by weight format."""
+        return self._read(self.root / "quality" / "weights.yaml", QualityFile)
+
+    @cached_property
+    def kv_quality(self) -> QualityFile:
+        """Published scores by KV cache format."""
+        return self._read(self.root / "quality" / "kv.yaml", QualityFile)
+
+    @cached_property
+    def _gpu_files(self) -> dict[str, Path]:
+        return file_names(self.root / "gpus")
+
+    @cached_property
+    def _model_files(self) -> dict[str, Path]:
+        return file_names(self.root / "models", depth=2)
+
+    @cached_property
+    def _engine_files(self) -> dict[str, Path]:
+        return file_names(self.root / "engines")
+
+    @cached_property
+    def _offer_files(self) -> dict[str, Path]:
+        files = file_names(self.root / "offers")
+        return {name: path for name, path in files.items() if name not in OTHER_OFFER_FILES}
+
+    @cached_property
+    def _gpu_aliases(self) -> dict[str, tuple[str, ...]]:
+        return folded(self.aliases.gpus)
+
+    @cached_property
+    def _model_aliases(self) -> dict[str, tuple[str, ...]]:
+        return folded(self.aliases.models)
+
+    def _read(self, path: Path, record: type[R]) -> R:
+        known = self._records.get(path)
+        if isinstance(known, record):
+            return known
+        fresh = read_record(path, record)
+        self._records[path] = fresh
+        return fresh
+
+    def _named(self, path: Path, record: type[R], name: str) -> R:
+        entry = self._read(path, record)
+        if getattr(entry, "name", name) != name:
+            message = f"{shown_path(path)} must have `name: {name}`, as its path says"
+            raise DiagnosticError([Diagnostic("catalog/misplaced", message)])
+        return entry
+
+    def _explained(self, unknown: UnknownName) -> UnknownName:
+        reasons = {n.name.casefold(): n.reason for n in self.index.not_modelled}
+        reason = reasons.get(unknown.name.strip().casefold(), "")
+        return UnknownName(unknown.kind, unknown.name, reason=reason) if reason else unknown
+
+    @staticmethod
+    def _kept(file: QualityFile, weights: str | None, model: Architecture, evidence: str) -> QualityEvidence | None:
+        native = file.canonical(model.native_format)
+        if weights is None or weights in WIDE_FORMATS or file.canonical(weights) == native:
+            return NATIVE
+        return evidence_for(file, weights, model, evidence)

@@ -4,70 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from math import ceil, floor
 
-from planner.physics.footprint import KvFootprint, KvRules
+from planner.physics.engine_memory import EngineMemory, FractionOf
+from planner.physics.footprint import KvFootprint
+from planner.physics.kv import kv_footprint
 from planner.physics.types import Architecture, Device, Layout
+from planner.physics.weights import weights_bytes
 
 
-class FractionOf(StrEnum):
-    """What an engine's memory fraction is a fraction of."""
+class Outcome(StrEnum):
+    """How a start-up ends: `oom` is at load or at graph capture, `kv_too_small` holds not one longest sequence."""
 
-    TOTAL = "total"
-    """vLLM: the pool is fraction x total less everything else; the rest stays free (graphs, if not counted)."""
-    FREE_AFTER_LOAD = "free-after-load"
-    """TensorRT-LLM: the pool is fraction x what is free once weights, activations and runtime are in place."""
-    STATIC = "static"
-    """SGLang: weights and pool together get fraction x total; activations and graphs live in the remainder."""
-    NONE = "none"
-    """llama.cpp: no fraction; everything that is free may be cache."""
-
-
-@dataclass(frozen=True, slots=True)
-class EngineMemory:
-    """Memory constants of one engine over a range of versions, from the `memory:` section of `catalog/engines`.
-
-    Activation peak in bytes = max(forward, sampling), where forward = T x 2 x (`forward_hidden_copies` d +
-    3 x FFN width per rank [+ the same per chosen expert]) over T batched tokens, and sampling =
-    `bytes_per_logit` x rows x vocab + 2 T d over `max_num_seqs` rows. `max_rows` cuts T and rows (llama.cpp ubatch).
-    Runtime (context, NCCL) = `runtime_bytes_tp1`, or `runtime_bytes_tp2` + `runtime_bytes_per_doubling` x
-    (log2 tp - 1). Graphs = `graph_bytes_base` + `graph_bytes_per_layer` x layers (+ `graph_bytes_moe`).
-    """
-
-    engine: str
-    versions: str
-    fraction_of: FractionOf
-    default_fraction: float
-    block_size_tokens: int
-    default_max_num_seqs: int
-    default_max_num_seqs_large: int
-    bytes_per_logit: float
-    forward_hidden_copies: float
-    runtime_bytes_tp1: float
-    runtime_bytes_tp2: float
-    runtime_bytes_per_doubling: float
-    graph_bytes_base: float
-    graph_bytes_per_layer: float
-    graph_bytes_moe: float
-    graphs_in_budget: bool
-    hybrid_kv: bool
-    chunked_kv: bool
-    grouped_kv: bool
-    latent_alignment_bytes: int = 1
-    state_bytes_per_element: float = 2.0
-    max_rows: int = 0
-    source: str = ""
-
-    def kv_rules(self, window_slack_tokens: int | None = None) -> KvRules:
-        """Give the cache rules of this engine; the slack beside a window is one block unless stated."""
-        raise NotImplementedError
+    OK = "ok"
+    OOM = "oom"
+    KV_TOO_SMALL = "kv_too_small"
 
 
 @dataclass(frozen=True, slots=True)
 class HbmBudget:
-    """Bytes of one GPU, the fullest of the replica. The six parts after `usable_bytes` sum to it exactly.
+    """Whole bytes of one GPU, the fullest of the replica. The six parts after `usable_bytes` sum to it exactly.
 
-    `free_bytes` is what no part claims; negative when the parts do not fit. `kv_tokens` and `max_concurrency` are of
-    the whole replica (all attention-data groups), at `max_model_len` as engines print them at start-up.
+    `free_bytes` is what no part claims; negative when the parts do not fit. `kv` is the cache of one sequence.
+    `kv_tokens` and `max_concurrency` are of the whole replica (all attention-data groups) and at `max_model_len`, as
+    engines print them at start-up. `longest_bytes` is what one sequence of that length reserves when it is admitted;
+    `fits` needs room for it, as engines do. `shortfall_bytes` is what is missing per GPU, 0 when it fits.
     """
 
     usable_bytes: float
@@ -78,10 +39,29 @@ class HbmBudget:
     graph_bytes: float
     free_bytes: float
     kv: KvFootprint
+    longest_bytes: float
     kv_tokens: float
     max_concurrency: float
-    fits: bool
     shortfall_bytes: float
+
+    @property
+    def outcome(self) -> Outcome:
+        """Tell how a start-up would end, checked in the engine's order: load, size the cache, capture graphs."""
+        if self.weights_bytes + self.runtime_bytes > self.usable_bytes:
+            return Outcome.OOM
+        if self.kv_pool_bytes < self.longest_bytes:
+            return Outcome.KV_TOO_SMALL
+        return Outcome.OK if self.free_bytes >= 0.0 else Outcome.OOM
+
+    @property
+    def fits(self) -> bool:
+        """Tell whether the engine starts and can serve one sequence of the longest length."""
+        return self.outcome is Outcome.OK
+
+    def max_sequences(self, tokens: float) -> int:
+        """Give how many sequences of `tokens` tokens one GPU holds at once (per attention-data group)."""
+        need = self.kv.bytes_at(tokens)
+        return floor(self.kv_pool_bytes / need) if need > 0 else 0
 
 
 def hbm_budget(
@@ -97,5 +77,79 @@ def hbm_budget(
     memory_fraction: float | None = None,
     chunked_prefill: bool = True,
 ) -> HbmBudget:
-    """Divide the usable memory of one GPU. Raises `UnknownArchitecture` or `UnknownFormat`."""
-    raise NotImplementedError
+    """Divide the usable memory of one GPU as `engine` does at start-up.
+
+    `memory_fraction` (0 to 1) defaults to the engine's. Without chunked prefill a batch is at least one whole prompt
+    of `max_model_len`. Raises `UnknownArchitecture` or `UnknownFormat`.
+    """
+    batched = max_num_batched_tokens if chunked_prefill else max(max_num_batched_tokens, max_model_len)
+    parts = _Parts(
+        usable=float(floor(device.usable_bytes)),
+        weights=float(ceil(weights_bytes(arch, layout, weights))),
+        activations=float(ceil(engine.activation_bytes(arch, layout, max_num_seqs, batched))),
+        runtime=float(ceil(engine.runtime_bytes(layout.tensor))),
+        graphs=float(ceil(engine.graph_bytes(arch, layout))),
+    )
+    fraction = engine.default_fraction if memory_fraction is None else memory_fraction
+    room = float(floor(_pool(parts, engine, fraction)))
+    footprint = kv_footprint(arch, layout, kv, engine.kv_rules())
+    longest = _longest_bytes(arch, layout, kv, engine, batched, max_model_len)
+    return _budget(parts, room, footprint, longest, max_model_len, layout.attention_data)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    usable: float
+    weights: float
+    activations: float
+    runtime: float
+    graphs: float
+
+    @property
+    def claimed(self) -> float:
+        return self.weights + self.activations + self.runtime + self.graphs
+
+
+def _pool(parts: _Parts, engine: EngineMemory, fraction: float) -> float:
+    """Give the bytes an engine would allocate for its cache; negative when the rest does not fit."""
+    match engine.fraction_of:
+        case FractionOf.TOTAL:
+            outside = 0.0 if engine.graphs_in_budget else parts.graphs
+            return fraction * parts.usable - (parts.claimed - outside)
+        case FractionOf.FREE_AFTER_LOAD:
+            return fraction * (parts.usable - parts.claimed)
+        case FractionOf.STATIC:
+            return fraction * parts.usable - parts.weights - parts.runtime
+        case FractionOf.NONE:
+            return parts.usable - parts.claimed - engine.margin_bytes
+
+
+def _longest_bytes(
+    arch: Architecture, layout: Layout, kv: str, engine: EngineMemory, batched_tokens: int, max_model_len: int
+) -> float:
+    # Engines admit on the worst case: a local layer holds its window and a whole batch of new tokens.
+    rules = engine.kv_rules(batched_tokens - 1 if engine.grouped_kv else None)
+    blocks = ceil(max_model_len / engine.block_size_tokens)
+    return kv_footprint(arch, layout, kv, rules).bytes_at(blocks * engine.block_size_tokens)
+
+
+def _budget(
+    parts: _Parts, room: float, footprint: KvFootprint, longest: float, max_model_len: int, groups: int
+) -> HbmBudget:
+    pool = max(room, 0.0)
+    free = parts.usable - parts.claimed - pool
+    concurrency = pool / longest * groups
+    return HbmBudget(
+        usable_bytes=parts.usable,
+        weights_bytes=parts.weights,
+        kv_pool_bytes=pool,
+        activation_bytes=parts.activations,
+        runtime_bytes=parts.runtime,
+        graph_bytes=parts.graphs,
+        free_bytes=free,
+        kv=footprint,
+        longest_bytes=longest,
+        kv_tokens=concurrency * max_model_len,
+        max_concurrency=concurrency,
+        shortfall_bytes=max(longest - room, -free, 0.0),
+    )

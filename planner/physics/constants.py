@@ -110,17 +110,14 @@ class SpeedConstants:
     @classmethod
     def from_mapping(cls, data: Mapping[str, Any]) -> SpeedConstants:
         """Read the constants from the parsed calibration file. Raises `ValueError` naming what is missing or wrong."""
-        constants = _section(data, "constants")
-        scalars = {
-            name: _number(_section(constants, name, "constants"), "value", f"constants.{name}")
-            for name in (f.name for f in fields(cls))
-            if name not in _TABLES
-        }
+        generations = _engines(data, "generations")
+        if UNKNOWN_ENGINE_GENERATION not in generations:
+            raise ValueError(f"calibration: generations.{UNKNOWN_ENGINE_GENERATION} is missing")
         return cls(
-            **scalars,
+            **_scalars(data, tuple(f.name for f in fields(cls) if f.name not in _TABLES)),
             architectures=_offsets(data, "architectures"),
             gpus=_offsets(data, "gpus"),
-            generations=_engines(data, "generations"),
+            generations=generations,
             engines=_engines(data, "engines"),
         )
 
@@ -140,24 +137,43 @@ class SpeedConstants:
 _TABLES = frozenset({"architectures", "gpus", "generations", "engines"})
 
 
+def _scalars(data: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, float]:
+    rows = _section(data, "constants")
+    unknown = sorted(str(name) for name in rows if name not in names)
+    if unknown:
+        raise ValueError(f"calibration: constants.{unknown[0]} is not a constant of the speed model")
+    return {name: _not_negative(_section(rows, name, "constants"), "value", f"constants.{name}") for name in names}
+
+
 def _section(data: Mapping[str, Any], key: str, where: str = "") -> Mapping[str, Any]:
     value = data.get(key)
+    if value is None:
+        raise ValueError(f"calibration: {_join(where, key)} is missing")
     if not isinstance(value, Mapping):
-        raise ValueError(f"calibration: {_join(where, key)} must be a mapping, got {_shown(value)}")
+        raise ValueError(f"calibration: {_join(where, key)} must be a mapping, got {value!r}")
     return value
 
 
 def _number(data: Mapping[str, Any], key: str, where: str) -> float:
     value = data.get(key)
+    if value is None:
+        raise ValueError(f"calibration: {where}.{key} is missing")
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"calibration: {_join(where, key)} must be a finite number, got {_shown(value)}")
+        raise ValueError(f"calibration: {where}.{key} must be a finite number, got {value!r}")
     return float(value)
+
+
+def _not_negative(data: Mapping[str, Any], key: str, where: str) -> float:
+    value = _number(data, key, where)
+    if value < 0:
+        raise ValueError(f"calibration: {where}.{key} must not be negative, got {value:g}")
+    return value
 
 
 def _positive(data: Mapping[str, Any], key: str, where: str) -> float:
     value = _number(data, key, where)
     if value <= 0:
-        raise ValueError(f"calibration: {_join(where, key)} must be above zero, got {value:g}")
+        raise ValueError(f"calibration: {where}.{key} must be above zero, got {value:g}")
     return value
 
 
@@ -177,10 +193,11 @@ def _engines(data: Mapping[str, Any], table: str) -> dict[str, EngineMultipliers
 
 def _engine(row: Mapping[str, Any], where: str) -> EngineMultipliers:
     numbers = ("gpu_time", "overhead", "sequence", "prefill", "request")
-    if not isinstance(row.get("generation"), str):
-        raise ValueError(f"calibration: {where}.generation must be a name, got {_shown(row.get('generation'))}")
+    generation = row.get("generation")
+    if not isinstance(generation, str):
+        raise ValueError(f"calibration: {where}.generation must be a name, got {generation!r}")
     return EngineMultipliers(
-        generation=row["generation"],
+        generation=generation,
         layer_split=row.get("layer_split", False) is True,
         capped_kernels=row.get("capped_kernels", False) is True,
         **{name: _positive(row, name, where) for name in numbers},
@@ -189,7 +206,3 @@ def _engine(row: Mapping[str, Any], where: str) -> EngineMultipliers:
 
 def _join(where: str, key: str) -> str:
     return f"{where}.{key}" if where else key
-
-
-def _shown(value: object) -> str:
-    return "nothing" if value is None else repr(value)

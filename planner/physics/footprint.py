@@ -9,7 +9,7 @@ from planner.physics.formats import KvFormat
 from planner.physics.types import Architecture, Layout
 
 
-class UnknownArchitecture(ValueError):
+class UnknownArchitecture(ValueError):  # noqa: N818
     """A model whose memory cannot be computed from its shape; `reason` says what is missing."""
 
     def __init__(self, name: str, reason: str) -> None:
@@ -101,7 +101,7 @@ class AttentionFamily(Protocol):
 
 
 def head_share(kv_heads: int, tensor: int) -> float:
-    """Give the share of the KV heads that the fullest of `tensor` ranks holds; heads are copied when ranks outnumber them."""
+    """Give the share of the KV heads that the fullest of `tensor` ranks holds (copies when ranks outnumber heads)."""
     return -(-kv_heads // tensor) / kv_heads
 
 

@@ -13,7 +13,7 @@ _WHYS = "start-up logs of vLLM 0.19 on H100 (github llm-d-incubation/llm-d-plann
 _GGUF = "llama.cpp tools/quantize README, Llama-2-7B table of bits per weight, less the head (q6_k) and the embedding"
 
 
-class UnknownFormat(ValueError):
+class UnknownFormat(ValueError):  # noqa: N818
     """A number format that the planner has no bytes for; carries the legal names."""
 
     def __init__(self, name: str, legal: tuple[str, ...]) -> None:
@@ -117,7 +117,8 @@ def component_formats(arch: Architecture, fmt: str) -> dict[str, str]:
     Head and embedding stay 16-bit unless the format says otherwise, norms and routers always do. Checkpoints that
     quantise only a part: natively 4-bit MoE models (gpt-oss, Kimi) keep all but the routed experts in bf16; 4-bit
     builds of MLA models keep the attention in bf16 and, from an 8-bit original, the dense parts in 8 bits.
-    Sources: the models' `quantization_config`; PERF_MODEL section 2. Raises `UnknownFormat`.
+    Sources: the `quantization_config` of the models and of published builds (Kimi-K2.5-NVFP4, DeepSeek-R1 in 4 bits).
+    Raises `UnknownFormat`.
     """
     chosen = weight_format(fmt)
     wide = fmt if fmt in _WIDE else "bf16"

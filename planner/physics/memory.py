@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from planner.physics.budget import EngineMemory, FractionOf, HbmBudget, hbm_budget
+from planner.physics.budget import HbmBudget, Outcome, hbm_budget
+from planner.physics.engine_memory import EngineMemory, FractionOf, engine_memory
 from planner.physics.footprint import KvFootprint, KvRules, UnknownArchitecture
 from planner.physics.formats import (
     KV_FORMATS,
@@ -16,7 +17,7 @@ from planner.physics.formats import (
     weight_format,
 )
 from planner.physics.kv import kv_bytes, kv_footprint, state_bytes
-from planner.physics.weights import ParameterSplit, split_parameters, weights_bytes
+from planner.physics.weights import ParameterSplit, WeightParts, split_parameters, weight_parts, weights_bytes
 
 __all__ = [
     "KV_FORMATS",
@@ -27,12 +28,15 @@ __all__ = [
     "KvFootprint",
     "KvFormat",
     "KvRules",
+    "Outcome",
     "ParameterSplit",
     "UnknownArchitecture",
     "UnknownFormat",
     "WeightFormat",
+    "WeightParts",
     "component_bytes",
     "component_formats",
+    "engine_memory",
     "hbm_budget",
     "kv_bytes",
     "kv_footprint",
@@ -40,5 +44,6 @@ __all__ = [
     "split_parameters",
     "state_bytes",
     "weight_format",
+    "weight_parts",
     "weights_bytes",
 ]

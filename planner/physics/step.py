@@ -27,10 +27,10 @@ class StepCoefficients:
     Times are seconds after the engine's multipliers. `*_read_s` streams the bytes of a component once per step;
     `*_token_s` is the matrix time of one token, which a step of few tokens pays as (tokens + half) / tokens.
     `half_tokens` is that half, over all of the `data_ranks` attention-data ranks, which share tokens evenly. Terms
-    `kv_*` are per sequence and context token, `prefill_*` per prefill token and attended token. `collective_step_s` is
-    paid once a step, `allreduce_token_s`, `alltoall_token_s` and `hop_token_s` (pipeline, between nodes) per token.
-    Rates `*_bytes_per_s` and `*_flops_per_s` are those that one GPU reaches in that component, never above the
-    datasheet, and 0 where it is absent. `prefill_factor` and `request_s` are the engine's factor on the cost of
+    `kv_*` and `mla_token_s` are per sequence and context token, `state_s` per sequence, `prefill_*` per prefill token
+    and attended token. `collective_step_s` is paid once a step, `allreduce_token_s`, `alltoall_token_s` and
+    `hop_token_s` (pipeline, between nodes) per token. Rates `*_bytes_per_s` (never above the datasheet) and
+    `*_flops_per_s` are those that one GPU reaches in that component, 0 where it is absent. `prefill_factor` and `request_s` are the engine's factor on the cost of
     prompts and its request path outside the GPU. `streams` is the number of pipeline microbatches in flight: loads are
     those of one of them, and the replica does `streams` times as much. Floats that all pairs share stay floats.
     """
@@ -50,6 +50,7 @@ class StepCoefficients:
     kv_global_s: Values
     kv_local_s: Values
     window_tokens: Values
+    state_s: Values
     mla_token_s: Values
     prefill_global_s: Values
     prefill_local_s: Values
@@ -174,7 +175,7 @@ def step_parts(
 ) -> StepParts:
     """Return the parts of one step, elementwise: fields [P] or [P, 1] against loads [P] or [P, N], or plain floats.
 
-    `tokens` must be positive and includes `sequences` and `prefill_tokens`. Source: catalog/calibration (iteration
+    `tokens` includes `sequences` and `prefill_tokens`. Source: catalog/calibration (iteration
     time: rooflines per component, combined as a p-norm of bytes and FLOPs, plus collectives and fixed overheads).
     """
     sides = roofline_sides(c, tokens, sequences, context)
@@ -217,7 +218,7 @@ def roofline_sides(c: StepCoefficients, tokens: Values, sequences: Values, conte
 
 def _expert_sides(c: StepCoefficients, tokens: Values) -> tuple[Values, Values]:
     hit = expert_hit_share(c, tokens)
-    per_expert = tokens * c.expert_share / hit
+    per_expert = tokens * c.expert_share / np.maximum(hit, TINY)
     padded = 1.0 + 0.5 * c.expert_tile_tokens / np.maximum(per_expert, 1.0)
     return hit * c.expert_read_s, hit * c.expert_token_s * (per_expert + c.expert_half_tokens) * padded
 
@@ -229,10 +230,11 @@ def expert_hit_share(c: StepCoefficients, tokens: Values) -> Values:
 
 
 def kv_sequence_s(c: StepCoefficients, context: Values) -> Values:
-    """Return the seconds to stream the keys and values of one sequence at `context`, local layers up to their window."""
+    """Return the seconds to stream the cache of one sequence at `context`: local layers up to their window, states."""
+    growing = c.kv_global_s * context + c.state_s
     if np.any(c.kv_local_s):
-        return c.kv_global_s * context + c.kv_local_s * np.minimum(context, c.window_tokens)
-    return c.kv_global_s * context
+        return growing + c.kv_local_s * np.minimum(context, c.window_tokens)
+    return growing
 
 
 def prefill_attention_s(c: StepCoefficients, prefill_tokens: Values, prompt_tokens: Values) -> Values:

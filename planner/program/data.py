@@ -1,25 +1,11 @@
-"""What the optimisation program is stated over: candidates, demand and supply as plain numbers with units in their names."""
+"""What the program is stated over: candidates, demand and supply as plain numbers with units in their names."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    """What one request of a workload costs one replica of a candidate.
-
-    `busy_s` is replica time per request at the mean batch that the workload's limits allow (its inverse is the
-    largest request rate of one replica). `residence_s` is the time a request holds a batch slot and `kv_bytes` the mean
-    KV bytes per GPU it holds meanwhile; `streamed_bytes` and `flops` are what one GPU reads and computes for it.
-    """
-
-    busy_s: float
-    residence_s: float
-    kv_bytes: float
-    streamed_bytes: float
-    flops: float
+from planner.candidates.types import Service, Stock
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +82,6 @@ class NodeOffer:
 
 
 @dataclass(frozen=True, slots=True)
-class StockRule:
-    """Fewest and most nodes of one spec entry: `committed` are paid for whether used or not."""
-
-    entry: str
-    committed: int
-    available: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class FleetProblem:
     """Everything the program is compiled from. All tuples are sorted by name; nothing else decides the answer.
 
@@ -116,7 +93,7 @@ class FleetProblem:
     demands: tuple[Demand, ...]
     rules: tuple[ModelRules, ...]
     offers: tuple[NodeOffer, ...]
-    stock: tuple[StockRule, ...] = ()
+    stock: tuple[Stock, ...] = ()
     gpu_limits: Mapping[str, int] = field(default_factory=dict)
     max_gpu_types: int | None = None
     budget_usd_per_h: float | None = None
@@ -130,3 +107,6 @@ class FleetProblem:
     def demands_of(self, model: str) -> tuple[Demand, ...]:
         """Return the demands of one model."""
         return tuple(d for d in self.demands if d.model == model)
+
+
+__all__ = ["Column", "Demand", "FleetProblem", "ModelRules", "NodeOffer", "Service", "Stock"]

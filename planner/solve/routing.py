@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -47,6 +47,29 @@ def route(problem: FleetProblem, model: str, replicas: Mapping[str, int], demand
         (w, c.name): float(x) for (w, c), x in zip(arcs, answer.point[:-1], strict=True) if x > RATE_ATOL_REQUESTS_PER_S
     }
     return Routing(dict(sorted(rates.items())), float(answer.point[-1]))
+
+
+def most_rate(
+    problem: FleetProblem, model: str, replicas: Mapping[str, int], demand: Mapping[str, float], workload: str
+) -> float:
+    """Return the largest rate of one workload, requests/s, that the pools carry beside the other demands.
+
+    0 when the fleet cannot even carry those.
+    """
+    pools = [c for c in problem.columns_of(model) if replicas.get(c.name, 0) > 0]
+    arcs = [(w, c) for c in pools for w in sorted(c.services) if w in demand]
+    others = {w: rate for w, rate in demand.items() if w != workload}
+    if any(w not in {a for a, _ in arcs} for w in demand):
+        return 0.0
+    program = _program(pools, arcs, replicas, others | {workload: 0.0})
+    row = sorted(demand).index(workload)
+    served = np.array([1.0 if w == workload else 0.0 for w, _ in arcs] + [0.0])
+    upper = program.upper.copy()
+    upper[-1] = 1.0
+    row_upper = program.row_upper.copy()
+    row_upper[row] = np.inf
+    answer = minimise(replace(program, cost=-served, upper=upper, row_upper=row_upper), Effort(), relaxed=True)
+    return 0.0 if answer.point is None else float(served @ answer.point)
 
 
 def survives(problem: FleetProblem, lost: Column, replicas: Mapping[str, int], spares: int) -> bool:

@@ -1,1 +1,37 @@
+"""The fleet spec: YAML in, frozen sections in base units out, every mistake with its place."""
 
+from planner.spec.fleet import CatalogRef, FleetSpec
+from planner.spec.lengths import LengthSpec
+from planner.spec.load import LoadedSpec, load_spec
+from planner.spec.model import EngineSpec, ModelSpec, ParallelismSpec
+from planner.spec.planning import PlanningSpec
+from planner.spec.policies import PolicySpec, WaiveSpec
+from planner.spec.reliability import ReliabilitySpec
+from planner.spec.selector import Selector
+from planner.spec.supply import LimitsSpec, OfferSpec, SupplySpec
+from planner.spec.traffic import RateSpec, SharedPrefixSpec, TokensPerDaySpec, TrafficSpec
+from planner.spec.workload import WorkloadSpec
+
+__all__ = [
+    "CatalogRef",
+    "EngineSpec",
+    "FleetSpec",
+    "LengthSpec",
+    "LimitsSpec",
+    "LoadedSpec",
+    "ModelSpec",
+    "OfferSpec",
+    "ParallelismSpec",
+    "PlanningSpec",
+    "PolicySpec",
+    "RateSpec",
+    "ReliabilitySpec",
+    "Selector",
+    "SharedPrefixSpec",
+    "SupplySpec",
+    "TokensPerDaySpec",
+    "TrafficSpec",
+    "WaiveSpec",
+    "WorkloadSpec",
+    "load_spec",
+]

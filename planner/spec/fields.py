@@ -1,280 +1,44 @@
-"""Types of single fields: quantities with units, closed words, text, dates. Each reads one YAML scalar.
-
-A reader raises `Mistake`, which pydantic carries to `planner.spec.mistakes` together with the place.
-"""
+"""Types of the spec's fields: which quantity, within which bounds, in which base unit."""
 
 from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from collections.abc import Callable
+from typing import Annotated, TypeVar
 
-from pydantic import AfterValidator, GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic import AfterValidator
 
-from planner.source.nearest import nearest
 from planner.spec import vocabulary
-from planner.units import DIMENSIONS, Price, UnitError, parse_price, parse_quantity
+from planner.spec.readers import LONGEST_TEXT, Flag, IsoDate, OneOf, Quantity, Text
+from planner.spec.refuse import mistake
 
-MISTAKE = "planner_mistake"
-_JsonSchema = dict[str, Any]
-_T = TypeVar("_T")
-_LONGEST_TEXT = 300
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _NAME = re.compile(r"\w[\w .:/+@-]*")
+_T = TypeVar("_T")
 
 
-def mistake(
-    code: str, message: str, label: str = "", *, help: str = "", at: str = "", start: int = 0, end: int = 0
-) -> PydanticCustomError:
-    """Return the error to raise in a validator: a diagnostic without its place.
-
-    `at` names a key below the value that is validated; `start` and `end` bound a part of the scalar's text.
-    """
-    context = {"code": code, "message": message, "label": label, "help": help, "at": at, "start": start, "end": end}
-    return PydanticCustomError(MISTAKE, "{message}", context)
+def is_name(text: str) -> bool:
+    """Tell whether a user's own name (model, workload) is printable and safe in every output."""
+    return len(text) <= LONGEST_TEXT and _NAME.fullmatch(text) is not None
 
 
-class Scalar:
-    """A field read from one YAML scalar by `read`, described for editors by `json_schema`."""
-
-    def read(self, value: object) -> object:
-        """Return the value in base units, or raise a mistake."""
-        raise NotImplementedError
-
-    def json_schema(self) -> _JsonSchema:
-        """Return the JSON schema of the YAML side."""
-        raise NotImplementedError
-
-    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(self.read)
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> _JsonSchema:
-        return self.json_schema()
-
-
-@dataclass(frozen=True)
-class Quantity(Scalar):
-    """A quantity of one dimension, within bounds in base units; `above` and `below` exclude the bound itself."""
-
-    dimension: str
-    minimum: float = 0.0
-    maximum: float = float("inf")
-    above: float | None = None
-    below: float | None = None
-    whole: bool = False
-    bounds: str = ""
-
-    def read(self, value: object) -> float | int:
-        try:
-            amount = parse_quantity(value, self.dimension)
-        except UnitError as error:
-            raise mistake(
-                f"spec/{error.kind}", error.message, error.hint, start=error.start, end=error.end
-            ) from error
-        if self._is_outside(amount):
-            raise mistake("spec/out-of-range", f"`{value}` is out of range", f"must be {self.bounds}")
-        if not self.whole:
-            return amount
-        if amount != int(amount):
-            raise mistake("spec/out-of-range", f"`{value}` is not a whole number", "write a whole number")
-        return int(amount)
-
-    def json_schema(self) -> _JsonSchema:
-        dimension = DIMENSIONS[self.dimension]
-        texts = {"type": "string", "pattern": _pattern(self.dimension), "examples": [dimension.example]}
-        if dimension.bare is None:
-            return texts
-        number: _JsonSchema = {"type": "integer" if self.whole else "number"}
-        number["minimum"] = self.minimum if self.above is None else self.above
-        number |= {} if self._top() is None else {"maximum": self._top()}
-        return {"anyOf": [number, texts]}
-
-    def _is_outside(self, amount: float) -> bool:
-        too_low = amount < self.minimum or (self.above is not None and amount <= self.above)
-        return too_low or amount > self.maximum or (self.below is not None and amount >= self.below)
-
-    def _top(self) -> float | None:
-        top = min(self.maximum, DIMENSIONS[self.dimension].maximum, self.below or float("inf"))
-        return None if top == float("inf") else top
-
-
-@dataclass(frozen=True)
-class Number(Scalar):
-    """A bare number without unit: a ratio or an hourly rate."""
-
-    minimum: float
-    maximum: float
-    bounds: str
-    example: str
-
-    def read(self, value: object) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise mistake("spec/wrong-type", f"{quoted(value)} is not a number", f"write it as `{self.example}`")
-        if not self.minimum <= value <= self.maximum:
-            raise mistake("spec/out-of-range", f"{quoted(value)} is out of range", f"must be {self.bounds}")
-        return float(value)
-
-    def json_schema(self) -> _JsonSchema:
-        return {"type": "number", "minimum": self.minimum, "maximum": self.maximum}
-
-
-@dataclass(frozen=True)
-class OneOf(Scalar):
-    """One word of a closed list. `planned` words belong to the grammar but are not built."""
-
-    what: str
-    words: tuple[str, ...]
-    planned: tuple[str, ...] = ()
-
-    def read(self, value: object) -> str:
-        if value in self.planned:
-            raise not_supported_yet(f"{self.what} `{value}`", self.words)
-        if isinstance(value, str) and value in self.words:
-            return value
-        close = nearest(value, self.words) if isinstance(value, str) else None
-        label = f"did you mean `{close}`?" if close else ""
-        raise mistake(
-            "spec/unknown-value", f"{quoted(value)} is no {self.what}", label, help=f"known: {', '.join(self.words)}"
-        )
-
-    def json_schema(self) -> _JsonSchema:
-        return {"type": "string", "enum": list(self.words)}
-
-
-@dataclass(frozen=True)
-class Text(Scalar):
-    """Text of one line. Numbers and booleans are refused, since YAML changes their spelling (`0.20` reads as 0.2)."""
-
-    pattern: str = ""
-    must_be: str = ""
-
-    def read(self, value: object) -> str:
-        if isinstance(value, bool | int | float):
-            raise mistake(
-                "spec/unquoted-number", f"{quoted(value)} is a {_kind(value)}; this field is text", "put it in quotes"
-            )
-        if not isinstance(value, str):
-            raise mistake("spec/wrong-type", f"{quoted(value)} is not text", "write one word or line")
-        if not value.strip() or len(value) > _LONGEST_TEXT or _CONTROL.search(value):
-            raise mistake("spec/bad-text", f"{quoted(value)} is not a name", f"write 1 to {_LONGEST_TEXT} characters")
-        if self.pattern and not re.fullmatch(self.pattern, value):
-            raise mistake("spec/bad-text", f"{quoted(value)} is not {self.must_be}")
-        return value
-
-    def json_schema(self) -> _JsonSchema:
-        return {"type": "string", "minLength": 1} | ({"pattern": f"^(?:{self.pattern})$"} if self.pattern else {})
-
-
-class Flag(Scalar):
-    """`true` or `false`, nothing else."""
-
-    def read(self, value: object) -> bool:
-        if isinstance(value, bool):
-            return value
-        raise mistake("spec/wrong-type", f"{quoted(value)} is neither true nor false", "write `true` or `false`")
-
-    def json_schema(self) -> _JsonSchema:
-        return {"type": "boolean"}
-
-
-class IsoDate(Scalar):
-    """A calendar date as `2027-09-30`."""
-
-    def read(self, value: object) -> datetime.date:
-        text = value if isinstance(value, str) else ""
-        try:
-            if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text, re.ASCII):
-                return datetime.date.fromisoformat(text)
-        except ValueError:
-            pass
-        raise mistake("spec/bad-date", f"{quoted(value)} is not a date", "write it as `2027-09-30`")
-
-    def json_schema(self) -> _JsonSchema:
-        return {"type": "string", "format": "date", "examples": ["2027-09-30"]}
-
-
-class HardwarePrice(Scalar):
-    """A price per GPU and hour, or per node and hour."""
-
-    def read(self, value: object) -> Price:
-        try:
-            return parse_price(value)
-        except UnitError as error:
-            raise mistake(
-                f"spec/{error.kind}", error.message, error.hint, start=error.start, end=error.end
-            ) from error
-
-    def json_schema(self) -> _JsonSchema:
-        return {"type": "string", "pattern": _pattern("price"), "examples": ["1.10 USD/gpu/h", "8.80 USD/node/h"]}
-
-
-@dataclass(frozen=True)
-class Planned(Scalar):
-    """A key of the grammar whose feature is not built: refused with its place, never ignored. Empty lists pass."""
-
-    feature: str
-
-    def read(self, value: object) -> None:
-        if value not in ([], {}):
-            raise not_supported_yet(self.feature, ())
-
-    def json_schema(self) -> _JsonSchema:
-        return {"enum": [[], {}]}
-
-
-def not_supported_yet(feature: str, instead: Iterable[str]) -> PydanticCustomError:
-    """Return the mistake of using a part of the grammar that is not built."""
-    words = ", ".join(f"`{word}`" for word in instead)
-    label = f"use {words}" if words else "remove this key"
-    return mistake("spec/not-supported-yet", f"{feature} is not supported yet", label)
-
-
-def quoted(value: object) -> str:
-    """Quote a YAML value for a message: containers by kind, long text shortened."""
-    if isinstance(value, Mapping):
-        return "a mapping"
-    if isinstance(value, list | tuple):
-        return "a list"
-    if value is None or isinstance(value, bool):
-        return {None: "`null`", True: "`true`", False: "`false`"}[value]
-    text = _CONTROL.sub("?", str(value))
-    return f"`{text}`" if len(text) <= 60 else f"`{text[:59]}…`"
-
-
-def _kind(value: object) -> str:
-    return "true/false value" if isinstance(value, bool) else "number"
-
-
-def _pattern(dimension: str) -> str:
-    """Return the regular expression of a quantity's text, for editors."""
-    wanted = DIMENSIONS[dimension]
-    units = "|".join(re.escape(unit) for unit in wanted.units)
-    unit = f"({units})" + ("" if wanted.bare is None else "?") if units else ""
-    return rf"^\s*[0-9.]+([eE][+-]?[0-9]+)?{' ?[kMG]?' if wanted.scaled else ''}\s*{unit}\s*$"
-
-
-def _unique(values: tuple[_T, ...]) -> tuple[_T, ...]:
+def unique(values: tuple[_T, ...]) -> tuple[_T, ...]:
+    """Refuse a value that is listed twice."""
     for index, value in enumerate(values):
         if value in values[:index]:
             raise mistake("spec/duplicate-value", f"`{value}` is listed twice", "remove one", at=str(index))
     return values
 
 
-def _some(what: str) -> Callable[[_T], _T]:
+def some(what: str) -> Callable[[_T], _T]:
+    """Return a validator that refuses an empty collection of `what`."""
+
     def check(values: _T) -> _T:
         if not values:
             raise mistake("spec/empty", f"no {what} is given", f"name at least one {what}")
         return values
 
     return check
-
-
-def is_name(text: str) -> bool:
-    """Tell whether a user's own name (model, workload) is printable and safe in every output."""
-    return len(text) <= _LONGEST_TEXT and _NAME.fullmatch(text) is not None
 
 
 Line = Annotated[str, Text()]
@@ -292,15 +56,14 @@ Count = Annotated[int, Quantity("count", maximum=1e6, whole=True, bounds="from 0
 PositiveCount = Annotated[int, Quantity("count", minimum=1, maximum=1e6, whole=True, bounds="from 1 to 1M")]
 Money = Annotated[float, Quantity("money", maximum=1e15, bounds="at most 1e15 USD")]
 MoneyPerMonth = Annotated[float, Quantity("money_per_month", maximum=1e15, bounds="at most 1e15 USD/month")]
-Increase = Annotated[float, Quantity("change")]
+Increase = Annotated[float, Quantity("change", maximum=10.0, bounds="from 0 % to 1000 %")]
 WeightFormat = Annotated[str, OneOf("weight format", vocabulary.WEIGHT_FORMATS)]
 KvFormat = Annotated[str, OneOf("KV format", vocabulary.KV_FORMATS)]
 Term = Annotated[str, OneOf("term", vocabulary.TERMS, vocabulary.TERMS_NOT_YET)]
 Country = Annotated[str, Text("[A-Z]{2}", "a country code of two capital letters, such as `DE`")]
 
-Lines = Annotated[tuple[Line, ...], AfterValidator(_unique)]
-Terms = Annotated[tuple[Term, ...], AfterValidator(_unique)]
-WeightFormats = Annotated[tuple[WeightFormat, ...], AfterValidator(_unique), AfterValidator(_some("weight format"))]
-KvFormats = Annotated[tuple[KvFormat, ...], AfterValidator(_unique), AfterValidator(_some("KV format"))]
-Degrees = Annotated[tuple[PositiveCount, ...], AfterValidator(_unique), AfterValidator(_some("degree"))]
-some = _some
+Lines = Annotated[tuple[Line, ...], AfterValidator(unique)]
+Terms = Annotated[tuple[Term, ...], AfterValidator(unique)]
+WeightFormats = Annotated[tuple[WeightFormat, ...], AfterValidator(unique), AfterValidator(some("weight format"))]
+KvFormats = Annotated[tuple[KvFormat, ...], AfterValidator(unique), AfterValidator(some("KV format"))]
+Degrees = Annotated[tuple[PositiveCount, ...], AfterValidator(unique), AfterValidator(some("degree"))]

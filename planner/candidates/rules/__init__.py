@@ -1,1 +1,1 @@
-
+"""One module per pruning rule; each defines `RULE`."""

@@ -22,7 +22,7 @@ def parameters(arch: Architecture) -> AttentionParameters:
 
 
 def footprint(arch: Architecture, layout: Layout, kv: KvFormat, rules: KvRules) -> KvFootprint:  # noqa: ARG001
-    """Give elements x bytes, split over KV heads and stages (WORKED_EXAMPLES section 1; KV heads copied when tp > h_kv)."""
+    """Give elements x bytes, split over KV heads and stages (KV heads are copied when tp > h_kv)."""
     return KvFootprint(bytes_per_token(arch, layout, kv))
 
 

@@ -32,7 +32,7 @@ def parameters(arch: Architecture) -> AttentionParameters:
 
 
 def footprint(arch: Architecture, layout: Layout, kv: KvFormat, rules: KvRules) -> KvFootprint:
-    """Give the growing attention layers and the fixed state. Raises `UnknownArchitecture` when the state is not given."""
+    """Give the growing layers and the fixed state. Raises `UnknownArchitecture` when the state has no known size."""
     state = state_elements(arch) * rules.state_bytes_per_element / layout.tensor
     growing = full.bytes_per_token(arch, layout, kv)
     return KvFootprint(growing, fixed_bytes=state * stage_share(arch.n_state_layers, layout.pipeline))

@@ -10,7 +10,11 @@ from planner.physics.types import Architecture, Layout
 
 RANK = 20
 INDEX_KEY_BYTES = 132.0
-"""Sparse-index key per token and layer: 128 fp8 elements and one fp32 scale (DeepSeek-V3.2 technical report)."""
+"""Sparse-index key per token and layer: 128 fp8 elements and one fp32 scale (DeepSeek-V3.2-Exp report)."""
+SPARSE_SCALE_GROUP = 128
+SPARSE_SCALE_BYTES = 4.0
+ROTARY_KEY_BYTES = 2.0
+"""fp8 latent of sparse MLA: one fp32 scale per 128 elements, rotary key in 16 bits: 656 bytes (vLLM `fp8_ds_mla`)."""
 
 
 def matches(arch: Architecture) -> bool:
@@ -32,11 +36,19 @@ def parameters(arch: Architecture) -> AttentionParameters:
 def footprint(arch: Architecture, layout: Layout, kv: KvFormat, rules: KvRules) -> KvFootprint:
     """Give the latent of all layers of the fullest stage, undivided by tensor parallelism."""
     layers = arch.n_attention_layers
-    latent = arch.kv_elements_per_token / layers * kv.bytes_per_element
-    aligned = ceil(latent / rules.latent_alignment_bytes) * rules.latent_alignment_bytes
-    per_layer = (aligned if rules.latent_alignment_bytes > 1 else latent) + _index_bytes(arch)
-    return KvFootprint(per_layer * layers * stage_share(layers, layout.pipeline))
+    unit = rules.latent_alignment_bytes
+    latent = _latent_bytes(arch, kv)
+    per_layer = ceil(latent / unit) * unit if unit > 1 else latent
+    index = INDEX_KEY_BYTES if _is_sparse(arch) else 0.0
+    return KvFootprint((per_layer + index) * layers * stage_share(layers, layout.pipeline))
 
 
-def _index_bytes(arch: Architecture) -> float:
-    return INDEX_KEY_BYTES if "sparse index" in arch.attention else 0.0
+def _latent_bytes(arch: Architecture, kv: KvFormat) -> float:
+    if _is_sparse(arch) and kv.name == "fp8":
+        scales = arch.kv_lora_rank / SPARSE_SCALE_GROUP * SPARSE_SCALE_BYTES
+        return arch.kv_lora_rank + scales + arch.qk_rope_head_dim * ROTARY_KEY_BYTES
+    return arch.kv_elements_per_token / arch.n_attention_layers * kv.bytes_per_element
+
+
+def _is_sparse(arch: Architecture) -> bool:
+    return "sparse index" in arch.attention

@@ -6,11 +6,19 @@ step takes, so no fixed point is solved. Arrays run over pairs of a shape and a 
 
 from planner.physics.latency.flow import batch_at, saturation, throughput
 from planner.physics.latency.mixture import merge
-from planner.physics.latency.rating import largest_batch, percentile, tail
+from planner.physics.latency.rating import (
+    LONE_REPLICA_FACTOR,
+    UTILIZATION_GUARD,
+    largest_batch,
+    percentile,
+    tail,
+)
 from planner.physics.latency.types import METRICS, Flow, Largest, Lengths, Pairs, Saturation
 
 __all__ = [
+    "LONE_REPLICA_FACTOR",
     "METRICS",
+    "UTILIZATION_GUARD",
     "Flow",
     "Largest",
     "Lengths",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import gammaincc
 
 from planner.physics.latency.load import Basis, Load
@@ -21,7 +22,10 @@ _TINY = 1e-12
 
 
 class DecodeLaw(NamedTuple):
-    """Shifted gamma law of the mean step of a request, by its output length: [P, Q], `ceiling_s` [P]."""
+    """Law of the mean step of a request by its output length, [P, Q]: `origin_s` plus a gamma variable.
+
+    `mean_s` and `variance_s2` are those of the gamma variable; no step exceeds `ceiling_s` [P].
+    """
 
     decode_steps: Array
     origin_s: Array
@@ -48,13 +52,14 @@ def decode_law(base: Basis, state: Load, observed: Lengths) -> DecodeLaw:
     ) / (1.0 - state.stall_share) ** 3
     clump2 = state.clump * (1.0 + state.clump) * state.tagged_work.stall_s2
     mean = _column(state.tagged_extra_s) + _column(state.clump * state.tagged_work.stall_s) / k
+    origin = positive(_column(state.tagged_cost.base_s) - _NOISE_ORIGIN * np.sqrt(noise2))
     return DecodeLaw(
         decode_steps=steps,
-        origin_s=np.broadcast_to(_column(state.tagged_cost.base_s), k.shape),
-        mean_s=mean,
+        origin_s=origin,
+        mean_s=mean + _column(state.tagged_cost.base_s) - origin,
         variance_s2=noise2 + _column(stalls2) / k + _column(clump2) / k**2,
-        ceiling_s=np.where(mixed_steps(base.pairs, base.lengths), state.tagged_cost.full_s(), np.inf),
-    )._lowered(np.sqrt(noise2))
+        ceiling_s=_ceiling_s(base, state),
+    )
 
 
 def tpot_tail(law: DecodeLaw, limit_s: Array) -> Array:
@@ -65,4 +70,65 @@ def tpot_tail(law: DecodeLaw, limit_s: Array) -> Array:
     tails = gammaincc(np.maximum(shape, _TINY), above / np.maximum(scale, _TINY))
     counted = law.decode_steps > 0
     share = (tails * counted).sum(axis=-1) / np.maximum(counted.sum(axis=-1), 1)
-    return np.where(limit_s > law.ceiling_s, 0.0, share)
+    return np.asarray(np.where(limit_s > law.ceiling_s, 0.0, share))
+
+
+def gap_tail(base: Basis, state: Load, limit_s: Array) -> Array:
+    r"""Return the share of the gaps between tokens that exceed `limit_s` [P]; every token counts once.
+
+    A gap is one step, `F(B' + z \sqrt v, 0)` plus the time of the `q` prompt tokens in it. `q` is gamma distributed
+    with the mean and variance of a compound Poisson sum; long steps gather more arrivals, so the variance is divided
+    by `1 - r^2`. The tail is never below that of a single chunk, `1 - \exp(-\nu P(c > q))`.
+    """
+    noise = _NODES[:, None] * np.sqrt(state.variance) * state.step_slope_s
+    slack = limit_s - positive(state.tagged_cost.base_s + noise)
+    mixed = mixed_steps(base.pairs, base.lengths)
+    reached = np.where(mixed, _tokens_reaching(state.tagged_cost, slack), slack)
+    tail = np.where(slack > 0, _sum_tail(base, state, mixed, reached), 1.0)
+    share = (_WEIGHTS[:, None] * tail).sum(axis=0)
+    decodes = base.lengths.decode_steps > 0
+    return np.asarray(np.where(decodes & (limit_s <= _ceiling_s(base, state)), share, 0.0))
+
+
+def _tokens_reaching(cost: Hinge, extra_s: Array) -> Array:
+    """Return the prompt tokens in one step that add `extra_s` to it."""
+    return cost.threshold_tokens + positive(extra_s - cost.jump_s) / np.maximum(cost.slope_s, _TINY)
+
+
+def _sum_tail(base: Basis, state: Load, mixed: npt.NDArray[np.bool_], reached: Array) -> Array:
+    """Return the chance that the prompts of one step exceed `reached` [N, P]: tokens where mixed, else seconds."""
+    work, prompts = state.tagged_work, state.flow.prompts_per_step
+    mean = prompts * np.where(mixed, base.lengths.prefill, work.stall_s)
+    second = prompts * np.where(mixed, work.chunk_tokens2, work.stall_s2)
+    spread = 1.0 - state.stall_share**2
+    variance = second * state.clumped_cv2 / np.where(mixed, spread, (1.0 - state.stall_share) ** 3)
+    scale = np.maximum(variance / np.maximum(mean, _TINY), _TINY)
+    gamma = gammaincc(np.maximum(mean / scale, _TINY), positive(reached) / scale)
+    single = -np.expm1(-prompts * _pieces_above(base, state.tagged_cost, mixed, reached))
+    return np.asarray(np.maximum(gamma, single))
+
+
+def _pieces_above(base: Basis, cost: Hinge, mixed: npt.NDArray[np.bool_], reached: Array) -> Array:
+    """Return the mean number of chunks (mixed) or whole prompts of one prompt that alone exceed `reached` [N, P]."""
+    tokens, weights = base.pairs.prefill_tokens, base.pairs.prefill_weights
+    room = cost.room_tokens[:, None]
+    full_chunks = np.floor(tokens / room)
+    rest = tokens - full_chunks * room
+    level = reached[..., None]
+    chunks = full_chunks * (room > level) + (rest > level)
+    whole = Hinge(*(part[:, None] for part in cost)).extra_s(tokens) > level
+    return np.asarray((weights * np.where(mixed[:, None], chunks, whole)).sum(axis=-1))
+
+
+def _ceiling_s(base: Basis, state: Load) -> Array:
+    return np.where(mixed_steps(base.pairs, base.lengths), state.tagged_cost.full_s(), np.inf)
+
+
+def _averaging(steps: Array) -> Array:
+    """Return `2 (x - 1 + e^{-x}) / x^2`: how much of a slow noise is left in its mean over `x` relaxation times."""
+    x = np.maximum(steps, 1e-4)
+    return np.asarray(np.minimum(2.0 * (x + np.expm1(-x)) / x**2, 1.0))
+
+
+def _column(values: Array) -> Array:
+    return values[:, None]

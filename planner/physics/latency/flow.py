@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,9 +12,11 @@ from planner.physics.latency.steps import Hinge, Lengthwise, hinge, lengthwise, 
 from planner.physics.latency.types import Array, Flow, Pairs, Saturation
 
 _TINY = 1e-12
+_MOST_SLOTS = 1e7
 # Mean batches tried for the largest flow, as shares of the largest allowed one; the flow is smooth and nearly concave.
-_SATURATION_GRID = np.geomspace(1 / 256, 1.0, 25)
-_INVERSE_STEPS = 40
+_SATURATION_GRID = np.geomspace(1 / 64, 1.0, 13)
+_INVERSE_STEPS = 10
+_LEAST_SHARE = 1e-6
 
 
 class PromptWork(NamedTuple):
@@ -79,7 +82,26 @@ def prompts_per_step(lengths: Lengthwise, batch: Array) -> Array:
 
 def effective_slots(pairs: Pairs) -> Array:
     """Return the sequences that one replica can run at once: the engine's limit or the KV pool's, at least 0."""
-    return positive(np.minimum(pairs.slots, pairs.kv_slots))
+    return np.clip(np.minimum(pairs.slots, pairs.kv_slots), 0.0, _MOST_SLOTS)
+
+
+def streams(pairs: Pairs) -> Array:
+    """Return the pipeline microbatches that each replica runs side by side, [P]."""
+    return np.broadcast_to(np.asarray(pairs.step.streams, dtype=np.float64), (pairs.size,))
+
+
+def one_stream(pairs: Pairs) -> Pairs:
+    """Return the pairs with each pipeline microbatch as a replica of its own, with its share of the slots."""
+    count = streams(pairs)
+    if np.all(count == 1.0):
+        return pairs
+    return replace(
+        pairs,
+        step=replace(pairs.step, streams=1.0),
+        slots=np.maximum(pairs.slots / count, np.minimum(pairs.slots, 1.0)),
+        kv_slots=pairs.kv_slots / count,
+        replicas=pairs.replicas * count,
+    )
 
 
 def throughput(pairs: Pairs, batch: Array) -> Flow:
@@ -89,9 +111,12 @@ def throughput(pairs: Pairs, batch: Array) -> Flow:
     `T(B) = f(B) + E[extra(q)]`. Where every output is one token, `batch` over the slots is the share of time that the
     prompt server is busy, and `\lambda = (B / b) / E[w]`, `w` the work of a prompt in full steps.
     """
-    lengths = lengthwise(pairs)
-    cost = hinge(pairs, lengths, batch)
-    return flow(pairs, lengths, cost, prompt_work(pairs, lengths, cost), batch)
+    view, count = one_stream(pairs), streams(pairs)
+    with np.errstate(all="ignore"):
+        lengths = lengthwise(view)
+        cost = hinge(view, lengths, batch / count)
+        one = flow(view, lengths, cost, prompt_work(view, lengths, cost), batch / count)
+    return one._replace(requests_per_s=one.requests_per_s * count)
 
 
 def flow(pairs: Pairs, lengths: Lengthwise, cost: Hinge, work: PromptWork, batch: Array) -> Flow:
@@ -109,8 +134,8 @@ def saturation(pairs: Pairs) -> Saturation:
 
     A step cannot hold more than the token budget: `B + \nu E[i] \le` budget when prompts share steps.
     """
-    lengths = lengthwise(pairs)
-    grid = batch_limit(pairs, lengths) * _SATURATION_GRID[:, None]
+    view = one_stream(pairs)
+    grid = batch_limit(view, lengthwise(view)) * streams(pairs) * _SATURATION_GRID[:, None]
     rates = throughput(pairs, grid).requests_per_s
     best = rates.argmax(axis=0)[None, :]
     return Saturation(np.take_along_axis(grid, best, 0)[0], np.take_along_axis(rates, best, 0)[0])
@@ -129,13 +154,32 @@ def batch_at(pairs: Pairs, requests_per_s: Array) -> Array:
 
     Rates above saturation return the batch at saturation: compare with `saturation` first.
     """
-    high = saturation(pairs).batch
-    low = np.zeros_like(high)
+    with np.errstate(all="ignore"):
+        return batch_below(pairs, requests_per_s, saturation(pairs).batch)
+
+
+def batch_below(pairs: Pairs, requests_per_s: Array, high: Array) -> Array:
+    """Return the batch up to `high` at which one replica carries `requests_per_s`, or `high` where none does."""
+    low = high * _LEAST_SHARE
+    below, above = _excess_batch(pairs, low, requests_per_s), _excess_batch(pairs, high, requests_per_s)
+    rose = np.zeros(high.shape, dtype=bool)
+    fell = np.zeros(high.shape, dtype=bool)
     for _ in range(_INVERSE_STEPS):
-        middle = 0.5 * (low + high)
-        enough = throughput(pairs, middle).requests_per_s >= requests_per_s
+        # Illinois variant of the false position: an end that stays twice counts half.
+        middle = np.clip(high - above * (high - low) / np.maximum(above - below, _TINY), low, high)
+        excess = _excess_batch(pairs, middle, requests_per_s)
+        enough = excess >= 0
+        below = np.where(enough, np.where(fell, 0.5 * below, below), excess)
+        above = np.where(enough, excess, np.where(rose, 0.5 * above, above))
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        rose, fell = ~enough, enough
     return high
+
+
+def _excess_batch(pairs: Pairs, batch: Array, requests_per_s: Array) -> Array:
+    """Return `B - rate E[o - 1] T(B)`, nearly linear in the batch and 0 at the inverse."""
+    rate = throughput(pairs, batch).requests_per_s
+    return batch * (1.0 - requests_per_s / np.maximum(rate, _TINY))
 
 
 def _mean(weights: Array, values: Array) -> Array:

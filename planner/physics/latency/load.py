@@ -68,9 +68,7 @@ def basis(pairs: Pairs) -> Basis:
     """Return the facts of `pairs` that hold at every batch."""
     lengths = lengthwise(pairs)
     top = saturation(pairs)
-    return Basis(
-        pairs, lengths, effective_slots(pairs), batch_limit(pairs, lengths), top.batch, top.requests_per_s
-    )
+    return Basis(pairs, lengths, effective_slots(pairs), batch_limit(pairs, lengths), top.batch, top.requests_per_s)
 
 
 def load(base: Basis, batch: Array) -> Load:

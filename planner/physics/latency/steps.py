@@ -15,9 +15,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from planner.physics.latency.types import Array, Pairs
-from planner.physics.speed import step_parts
+from planner.physics.step import step_s
 
 # Widest and narrowest typical chunk, as shares of the room in a step, between which the chord starts.
 _TYPICAL_CHUNK_SHARE = (1 / 32, 1 / 2)
@@ -103,7 +104,7 @@ def hinge(pairs: Pairs, lengths: Lengthwise, batch: Array) -> Hinge:
     base = _step_s(pairs, lengths, decoding, np.zeros_like(decoding))
     beside = np.where(mixed, decoding, 0.0)
     under = np.where(mixed, base, 0.0)
-    multiplier = pairs.step.prefill_multiplier
+    multiplier = pairs.step.prefill_factor
     low = multiplier * (_step_s(pairs, lengths, beside, typical) - under)
     high = multiplier * (_step_s(pairs, lengths, beside, room) - under)
     slope = positive(high - low) / (room - typical)
@@ -118,12 +119,12 @@ def hinge(pairs: Pairs, lengths: Lengthwise, batch: Array) -> Hinge:
     )
 
 
-def mixed_steps(pairs: Pairs, lengths: Lengthwise) -> Array:
+def mixed_steps(pairs: Pairs, lengths: Lengthwise) -> npt.NDArray[np.bool_]:
     """Tell where prompts share their steps with decoding sequences."""
-    return np.asarray(pairs.chunked & (lengths.decode_steps > 0))
+    return np.asarray(pairs.chunked & (lengths.decode_steps > 0), dtype=np.bool_)
 
 
-def _room(pairs: Pairs, lengths: Lengthwise, mixed: Array, decoding: Array) -> Array:
+def _room(pairs: Pairs, lengths: Lengthwise, mixed: npt.NDArray[np.bool_], decoding: Array) -> Array:
     whole = np.where(
         lengths.decode_steps > 0,
         np.maximum(pairs.token_budget, lengths.prefill_largest),
@@ -133,7 +134,6 @@ def _room(pairs: Pairs, lengths: Lengthwise, mixed: Array, decoding: Array) -> A
 
 
 def _step_s(pairs: Pairs, lengths: Lengthwise, decoding: Array, prompt: Array) -> Array:
-    parts = step_parts(
-        pairs.step, decoding + prompt, decoding, lengths.context, prompt, lengths.prefill_attended
-    )
-    return np.asarray(parts.total_s * pairs.step_factor)
+    tokens = np.maximum(decoding + prompt, _LEAST_TOKENS)
+    seconds = step_s(pairs.step, tokens, decoding, lengths.context, prompt, lengths.prefill_attended)
+    return np.asarray(seconds * pairs.step_factor)

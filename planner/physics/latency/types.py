@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from planner.physics.speed import StepCoefficients
+from planner.physics.step import StepCoefficients
 
 Array = npt.NDArray[np.float64]
-Limits = Mapping[str, npt.ArrayLike]
+Limits = Mapping[str, Array]
 
 METRICS = ("ttft", "tpot", "itl", "e2e")
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """P pairs to rate together; every field is an array whose first axis is the pair.
+    """P pairs to rate together; every field but `step` is an array whose first axis is the pair.
 
     Lengths are in tokens. `input_tokens` are equally likely full prompt lengths, `prefill_tokens` the prompt tokens
     that are really computed (after prefix-cache hits) with their probabilities `prefill_weights` (each row sums to 1),
@@ -53,16 +53,8 @@ class Pairs:
 
     def take(self, index: npt.NDArray[np.intp]) -> Pairs:
         """Return the pairs at `index`, in that order."""
-        return replace(self, step=_take(self.step, index), **_taken_arrays(self, index))
-
-
-def _take(step: StepCoefficients, index: npt.NDArray[np.intp]) -> StepCoefficients:
-    return replace(step, **_taken_arrays(step, index))
-
-
-def _taken_arrays(record: Pairs | StepCoefficients, index: npt.NDArray[np.intp]) -> dict[str, Any]:
-    values = {field.name: getattr(record, field.name) for field in fields(record)}
-    return {name: value[index] for name, value in values.items() if isinstance(value, np.ndarray) and value.ndim}
+        arrays = {name: value[index] for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        return replace(self, step=self.step.take(index), **arrays)
 
 
 @dataclass(frozen=True)
@@ -75,6 +67,10 @@ class Lengths:
     prefill_tokens: Array
     prefill_weights: Array
     output_tokens: Array
+
+    def take(self, index: npt.NDArray[np.intp]) -> Lengths:
+        """Return the rows at `index`, in that order."""
+        return Lengths(self.prefill_tokens[index], self.prefill_weights[index], self.output_tokens[index])
 
 
 class Flow(NamedTuple):

@@ -1,0 +1,262 @@
+"""Names of a spec against the catalog: models, GPUs, providers, regions, instances. Loads no solver and no numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from planner.catalog import Catalog, UnknownName, find_catalog
+from planner.diagnostics import Diagnostic, DiagnosticError, Span, sort_key
+from planner.source import YamlPath, nearest
+from planner.spec import LoadedSpec
+from planner.spec.supply import OWNED
+
+_GLOB = "*?["
+_SECTIONS_WITH_SELECTORS = ("models", "workloads")
+_KINDS = {"gpu": "GPU", "model": "model", "provider": "provider"}
+_SHOWN = 8
+
+
+def open_catalog(loaded: LoadedSpec, folder: Path | None = None) -> Catalog:
+    """Open the catalog for a spec: `folder`, else what the spec names, else the nearest one upward, else the shipped one.
+
+    Raises DiagnosticError, at its place in the spec where the spec names the catalog.
+    """
+    if folder is not None:
+        return Catalog.open(folder)
+    home = Path(loaded.path).parent
+    reference = _mapping(_data(loaded).get("catalog"))
+    named = reference.get("path")
+    if not isinstance(named, str):
+        return _with_digest(Catalog.open(find_catalog(home)), reference, loaded)
+    try:
+        return _with_digest(Catalog.open(home / named), reference, loaded)
+    except DiagnosticError as error:
+        if error.diagnostics[0].code != "catalog/not-found":
+            raise
+        span = loaded.span(("catalog", "path"))
+        raise DiagnosticError(
+            [Diagnostic("catalog/not-found", f"`{named}` is no catalog", span, label="it holds no catalog.yaml")]
+        ) from error
+
+
+def check_references(loaded: LoadedSpec, catalog: Catalog) -> tuple[Diagnostic, ...]:
+    """Return what the spec names and the catalog does not have or does not sell, sorted by place.
+
+    Works on the text, so that it finds everything also when other parts of the spec are wrong.
+    """
+    checker = _Checker(loaded, catalog)
+    try:
+        found = [*checker.models(), *checker.offers(), *checker.limits(), *checker.selectors()]
+    except DiagnosticError as error:
+        return error.diagnostics
+    unique = {(d.code, d.span, d.message): d for d in found}
+    return tuple(sorted(unique.values(), key=sort_key))
+
+
+class _Checker:
+    """Walks the plain data of a spec; what is not of the right type was reported before and is skipped."""
+
+    def __init__(self, loaded: LoadedSpec, catalog: Catalog) -> None:
+        self._loaded = loaded
+        self._catalog = catalog
+        self._data = _data(loaded)
+
+    def models(self) -> Iterator[Diagnostic]:
+        """Check `use` and `max_model_len`."""
+        defaults = _mapping(self._data.get("defaults"))
+        for name, own in _mapping(self._data.get("models")).items():
+            model = {**defaults, **_mapping(own)}
+            wanted, path = model.get("use"), ("models", name)
+            if not isinstance(wanted, str):
+                continue
+            try:
+                longest = self._catalog.model(wanted).architecture().max_position
+            except UnknownName as unknown:
+                yield _unknown(unknown, self._span((*path, "use")))
+                continue
+            limit = self._loaded.spec.models[name].max_model_len if self._loaded.spec else None
+            if limit is not None and limit > longest:
+                span = self._span((*path, "max_model_len"))
+                yield Diagnostic(
+                    "spec/out-of-range",
+                    f"max_model_len {limit:,} is longer than the {longest:,} tokens of `{wanted}`",
+                    span,
+                    label=f"write {longest} or less",
+                )
+
+    def offers(self) -> Iterator[Diagnostic]:
+        """Check providers, regions, instances and GPUs of the offers, and that they are sold together."""
+        for index, offer in enumerate(_items(_mapping(self._data.get("supply")).get("offers"))):
+            path: YamlPath = ("supply", "offers", index)
+            gpus: dict[str, YamlPath] = {}
+            for position, name in enumerate(_items(_mapping(offer).get("gpus"))):
+                yield from self._gpu(name, (*path, "gpus", position), gpus)
+            provider = _mapping(offer).get("provider")
+            if isinstance(provider, str) and provider != OWNED:
+                yield from self._sold(provider, _mapping(offer), path, gpus)
+
+    def limits(self) -> Iterator[Diagnostic]:
+        """Check the GPU names of the limits."""
+        limits = _mapping(_mapping(self._data.get("supply")).get("limits"))
+        for name in _mapping(limits.get("gpus")):
+            yield from self._gpu(name, ("supply", "limits", "gpus", name), {}, key=True)
+
+    def selectors(self) -> Iterator[Diagnostic]:
+        """Check the names in allow, deny and forbid."""
+        for path, selector in self._all_selectors():
+            for position, name in enumerate(_items(selector.get("gpus"))):
+                yield from self._gpu(name, (*path, "gpus", position), {})
+            for position, name in enumerate(_items(selector.get("providers"))):
+                if isinstance(name, str) and name != OWNED:
+                    yield from self._provider(name, (*path, "providers", position))
+            for position, name in enumerate(_items(selector.get("regions"))):
+                yield from self._selected_region(name, (*path, "regions", position))
+
+    def _all_selectors(self) -> Iterator[tuple[YamlPath, Mapping[str, Any]]]:
+        holders: list[tuple[YamlPath, object]] = [(("defaults",), self._data.get("defaults"))]
+        for section in _SECTIONS_WITH_SELECTORS:
+            holders += [((section, name), item) for name, item in _mapping(self._data.get(section)).items()]
+        for path, holder in holders:
+            for key in ("allow", "deny"):
+                yield (*path, key), _mapping(_mapping(holder).get(key))
+        for index, policy in enumerate(_items(self._data.get("policies"))):
+            yield ("policies", index, "forbid"), _mapping(_mapping(policy).get("forbid"))
+
+    def _gpu(
+        self, name: object, path: YamlPath, resolved: dict[str, YamlPath], key: bool = False
+    ) -> Iterator[Diagnostic]:
+        """Resolve a GPU name into `resolved`, or say why it cannot be."""
+        if not isinstance(name, str):
+            return
+        try:
+            resolved[self._catalog.gpu(name).name] = path
+        except UnknownName as unknown:
+            yield _unknown(unknown, self._span(path, key))
+
+    def _provider(self, name: str, path: YamlPath) -> Iterator[Diagnostic]:
+        try:
+            self._catalog.offers(name)
+        except UnknownName as unknown:
+            yield _unknown(unknown, self._span(path), "hardware of your own has `provider: owned`")
+
+    def _sold(
+        self, provider: str, offer: Mapping[str, Any], path: YamlPath, gpus: Mapping[str, YamlPath]
+    ) -> Iterator[Diagnostic]:
+        unknown = list(self._provider(provider, (*path, "provider")))
+        if unknown:
+            yield from unknown
+            return
+        listed = self._catalog.offers(provider)
+        named = [((*path, "region"), offer.get("region"))]
+        named += [((*path, "regions", i), name) for i, name in enumerate(_items(offer.get("regions")))]
+        regions: set[str] = set()
+        for place, name in named:
+            if isinstance(name, str):
+                problem = self._missing_from(name, {o.region for o in listed}, "region", provider, place)
+                yield from problem
+                regions |= set() if problem else {name.casefold()}
+        for position, name in enumerate(_items(offer.get("instances"))):
+            if isinstance(name, str):
+                place = (*path, "instances", position)
+                yield from self._missing_from(name, {o.instance for o in listed}, "instance", provider, place)
+        for gpu, place in gpus.items():
+            places = {o.region.casefold() for o in listed if o.gpu == gpu}
+            if not places or (regions and not places & regions):
+                yield self._not_sold(gpu, provider, sorted({o.region for o in listed if o.gpu == gpu}), place)
+
+    def _missing_from(self, name: str, known: set[str], what: str, provider: str, path: YamlPath) -> list[Diagnostic]:
+        if name.casefold() in {choice.casefold() for choice in known}:
+            return []
+        close = nearest(name, known)
+        return [
+            Diagnostic(
+                f"catalog/unknown-{what}",
+                f"{provider} has no {what} `{name}` with a priced GPU in the catalog",
+                self._span(path),
+                label=f"did you mean `{close}`?" if close else "",
+                help=(f"{what}s here: {_some(sorted(known))}",),
+            )
+        ]
+
+    def _not_sold(self, gpu: str, provider: str, regions: list[str], path: YamlPath) -> Diagnostic:
+        where = f"sold in {_some(regions)}" if regions else "remove it, or choose another provider"
+        there = "in this region" if regions else "in the catalog"
+        return Diagnostic("catalog/not-sold", f"{provider} does not sell {gpu} {there}", self._span(path), label=where)
+
+    def _selected_region(self, name: object, path: YamlPath) -> Iterator[Diagnostic]:
+        if not isinstance(name, str) or any(sign in name for sign in _GLOB):
+            return
+        known = self._offered_regions()
+        if name.casefold() not in {region.casefold() for region in known}:
+            close = nearest(name, known)
+            yield Diagnostic(
+                "catalog/unknown-region",
+                f"no provider of this spec has a region `{name}`",
+                self._span(path),
+                label=f"did you mean `{close}`?" if close else "",
+            )
+
+    def _offered_regions(self) -> set[str]:
+        regions: set[str] = set()
+        for offer in map(_mapping, _items(_mapping(self._data.get("supply")).get("offers"))):
+            provider = offer.get("provider")
+            regions |= {name for name in (offer.get("region"), offer.get("name")) if isinstance(name, str)}
+            if isinstance(provider, str) and provider.casefold() in self._catalog.providers():
+                regions |= {listed.region for listed in self._catalog.offers(provider)}
+        return regions
+
+    def _span(self, path: YamlPath, key: bool = False) -> Span:
+        return self._loaded.span(path, key)
+
+
+def _unknown(unknown: UnknownName, span: Span, help: str = "") -> Diagnostic:
+    """Turn an unknown name into a diagnostic, with its suggestions."""
+    kind = _KINDS.get(unknown.kind, unknown.kind)
+    lines = (
+        help or f"list them: planner catalog list {'offers' if unknown.kind == 'provider' else unknown.kind + 's'}",
+    )
+    if unknown.reason:
+        message = f"{kind} `{unknown.name}` is not modelled: {unknown.reason}"
+        return Diagnostic("catalog/not-modelled", message, span, help=lines)
+    choices = [f"`{name}`" for name in unknown.suggestions[:_SHOWN]]
+    if unknown.ambiguous:
+        message = f"{kind} `{unknown.name}` could be one of {len(unknown.suggestions)}"
+        return Diagnostic(f"catalog/ambiguous-{unknown.kind}", message, span, label=f"write {' or '.join(choices)}")
+    label = f"did you mean {choices[0]}?" if choices else ""
+    message = f"no {kind} `{unknown.name}` in the catalog"
+    return Diagnostic(f"catalog/unknown-{unknown.kind}", message, span, label=label, help=lines)
+
+
+def _with_digest(catalog: Catalog, reference: Mapping[str, Any], loaded: LoadedSpec) -> Catalog:
+    wanted = reference.get("digest")
+    if not isinstance(wanted, str) or wanted == catalog.digest():
+        return catalog
+    raise DiagnosticError(
+        [
+            Diagnostic(
+                "catalog/digest",
+                "the catalog is not the one that this spec is written against",
+                loaded.span(("catalog", "digest")),
+                label="write the new digest when the change is meant",
+                help=(f"digest here: {catalog.digest()}",),
+            )
+        ]
+    )
+
+
+def _data(loaded: LoadedSpec) -> Mapping[str, Any]:
+    return loaded.document.data if loaded.document is not None else {}
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _items(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")

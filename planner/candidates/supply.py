@@ -1,0 +1,142 @@
+"""From supply entries to priced offers: every instance, region and term of the catalog that an entry admits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from planner.candidates.types import Assumption, Price, PricedOffer, Rejection, Stock, Supply
+from planner.catalog import Catalog, CatalogOffer
+from planner.spec import FleetSpec, OfferSpec
+
+OWNED_TERM = "owned"
+ON_DEMAND = "on-demand"
+
+
+def build_supply(spec: FleetSpec, catalog: Catalog) -> Supply:
+    """Price every node that the spec's supply offers, sorted by name."""
+    offers: list[PricedOffer] = []
+    stock: list[Stock] = []
+    rejections: list[Rejection] = []
+    for entry, offer in zip(spec.supply.offer_labels(), spec.supply.offers, strict=True):
+        if _has_ended(spec, offer, catalog):
+            rejections.append(_rejected("supply-ended", entry, f"offer {entry} ended on {offer.until}"))
+            continue
+        found = list(_priced(entry, offer, spec, catalog, rejections))
+        offers += found
+        committed = (offer.nodes or 0) if offer.is_owned else (offer.committed or 0)
+        if found and (committed or offer.nodes is not None):
+            stock.append(Stock(entry, committed, offer.nodes))
+    offers.sort(key=lambda o: o.name)
+    stock.sort(key=lambda s: s.entry)
+    return Supply(tuple(offers), tuple(stock), tuple(rejections), tuple(_assumptions(offers)))
+
+
+def _has_ended(spec: FleetSpec, offer: OfferSpec, catalog: Catalog) -> bool:
+    if offer.until is None:
+        return False
+    return offer.until < (spec.planning.as_of or catalog.newest_price_date())
+
+
+def _priced(
+    entry: str, offer: OfferSpec, spec: FleetSpec, catalog: Catalog, rejections: list[Rejection]
+) -> Iterator[PricedOffer]:
+    if offer.is_owned:
+        yield _owned(entry, offer, catalog)
+        return
+    for listed in _listed(offer, catalog):
+        for term in offer.terms:
+            priced = _price(offer, listed, term, spec, catalog)
+            if priced is None:
+                where = f"{listed.instance} in {listed.region}"
+                why = f"{entry}: no {term} price is listed for {where}; give price:, discount:, or planning.estimated_prices"
+                rejections.append(_rejected("no-price", entry, why, listed.gpu))
+                continue
+            usd_per_node_h, price = priced
+            yield PricedOffer(
+                name=f"{entry}/{listed.region}/{listed.instance}/{term}",
+                entry=entry,
+                provider=listed.provider,
+                region=listed.region,
+                country=listed.country or (offer.country or ""),
+                instance=listed.instance,
+                gpu=listed.gpu,
+                gpus_per_node=listed.gpus_per_node,
+                term=term,
+                usd_per_node_h=usd_per_node_h,
+                price=price,
+            )
+
+
+def _owned(entry: str, offer: OfferSpec, catalog: Catalog) -> PricedOffer:
+    gpus = offer.gpus_per_node or 1
+    per_node = offer.price_usd_per_node_h
+    if per_node is None:
+        per_node = (offer.price_usd_per_gpu_h or 0.0) * gpus
+    return PricedOffer(
+        name=f"{entry}/{OWNED_TERM}",
+        entry=entry,
+        provider=offer.provider,
+        region=offer.region or entry,
+        country=offer.country or "",
+        instance=entry,
+        gpu=catalog.gpu(offer.gpus[0]).name,
+        gpus_per_node=gpus,
+        term=OWNED_TERM,
+        usd_per_node_h=per_node,
+        price=Price("owned", "", f"supply.offers {entry}"),
+    )
+
+
+def _listed(offer: OfferSpec, catalog: Catalog) -> Iterator[CatalogOffer]:
+    gpus = {catalog.gpu(g).name for g in offer.gpus}
+    regions = {r.casefold() for r in offer.all_regions}
+    instances = {i.casefold() for i in offer.instances}
+    for listed in catalog.offers(offer.provider):
+        if (
+            (not gpus or listed.gpu in gpus)
+            and (not regions or listed.region.casefold() in regions)
+            and (not instances or listed.instance.casefold() in instances)
+            and (offer.gpus_per_node is None or listed.gpus_per_node == offer.gpus_per_node)
+        ):
+            yield listed
+
+
+def _price(
+    offer: OfferSpec, listed: CatalogOffer, term: str, spec: FleetSpec, catalog: Catalog
+) -> tuple[float, Price] | None:
+    """Price one node for one hour: the user's own price, else the list with discount, else an estimate if allowed."""
+    if offer.price_usd_per_node_h is not None:
+        return offer.price_usd_per_node_h, Price("negotiated", "", f"supply.offers price of {offer.provider}")
+    if offer.price_usd_per_gpu_h is not None:
+        own = offer.price_usd_per_gpu_h * listed.gpus_per_node
+        return own, Price("negotiated", "", f"supply.offers price of {offer.provider}")
+    kept = 1.0 - (offer.discount or 0.0)
+    basis = "negotiated" if offer.discount else listed.basis
+    if term in listed.prices_usd_per_node_h:
+        own = listed.prices_usd_per_node_h[term] * kept
+        return own, Price(basis, listed.price_date, listed.source, listed.stale_unknown)
+    on_demand = listed.prices_usd_per_node_h.get(ON_DEMAND)
+    if on_demand is None:
+        return None
+    if offer.discount:
+        source = f"{offer.discount:.0%} off the on-demand list; {listed.source}"
+        return on_demand * kept, Price(basis, listed.price_date, source, listed.stale_unknown)
+    ratio = catalog.commitment_ratio(listed.provider, listed.instance, term, offer.upfront)
+    if not spec.planning.estimated_prices or ratio is None:
+        return None
+    source = f"{ratio.ratio:.2f} of on-demand ({ratio.confidence} confidence, {ratio.basis}; {ratio.source})"
+    return on_demand * ratio.ratio, Price("ratio", listed.price_date, source, listed.stale_unknown)
+
+
+def _rejected(rule: str, entry: str, reason: str, gpu: str = "") -> Rejection:
+    return Rejection(rule=rule, model="", shape=entry, gpu=gpu, reason=reason)
+
+
+def _assumptions(offers: list[PricedOffer]) -> Iterator[Assumption]:
+    by_source = sorted(
+        {(o.provider, o.price.date, o.price.source) for o in offers if o.price.basis in ("listed", "derived")}
+    )
+    for provider, date, source in by_source:
+        stale = any(o.price.stale_unknown for o in offers if (o.provider, o.price.source) == (provider, source))
+        note = ", exact date unknown" if stale else ""
+        yield Assumption(f"prices.{provider}", f"list prices of {date or 'unknown date'}{note}", source)

@@ -1,0 +1,160 @@
+"""Build the candidate table of a spec: resolve, enumerate, rate, prune."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from planner.candidates.dominance import DOMINATED_RULE, kept_candidates
+from planner.candidates.knowledge import Knowledge
+from planner.candidates.models import model_assumptions, resolve_models
+from planner.candidates.rating import rate_shapes
+from planner.candidates.selection import admits
+from planner.candidates.shapes import enumerate_shapes
+from planner.candidates.supply import build_supply
+from planner.candidates.traffic import resolve_workloads, workload_assumptions
+from planner.candidates.types import (
+    Assumption,
+    Candidate,
+    CandidateTable,
+    PricedOffer,
+    Rejection,
+    ResolvedModel,
+    ResolvedWorkload,
+    Shape,
+    Supply,
+)
+from planner.catalog import Catalog
+from planner.spec import FleetSpec
+
+SELECTOR_RULE = "selector"
+Cells = Mapping[tuple[str, tuple[str, ...]], tuple[str, ...]]
+
+
+def build_table(spec: FleetSpec, catalog: Catalog) -> CandidateTable:
+    """Return every candidate of a spec with the supply it may use, and every rejection.
+
+    Raises:
+        ValueError: the catalog's calibration or engine constants are incomplete.
+    """
+    knowledge = Knowledge.of(catalog, spec.planning.confidence)
+    models = resolve_models(spec, catalog)
+    workloads = resolve_workloads(spec, models)
+    supply = build_supply(spec, catalog)
+    admitted = {o.name: _admitted(o, spec, workloads, catalog) for o in supply.offers}
+    shapes, rejections = _shapes(models, workloads, supply, admitted, catalog, knowledge)
+    spanning = {s.gpu for group in shapes.values() for s in group if s.nodes_spanned > 1}
+    supply = replace(supply, offers=_in_cells(supply.offers, admitted, spanning))
+    cells = _cells(supply.offers, admitted)
+    candidates: list[Candidate] = []
+    for name, model in models.items():
+        served = [w for w in workloads.values() if w.model == name]
+        rated, lost = rate_shapes(model, served, shapes[name], cells, knowledge.constants)
+        kept = kept_candidates(rated)
+        candidates += kept
+        rejections += lost
+        rejections += _dominated(shapes[name], kept, rejections)
+    candidates.sort(key=lambda c: c.name)
+    rejections += supply.rejections
+    rejections.sort(key=lambda r: (r.model, r.gpu, r.shape, r.workload, r.rule))
+    return CandidateTable(
+        models=models,
+        workloads=workloads,
+        supply=supply,
+        candidates=tuple(candidates),
+        rejections=tuple(rejections),
+        rejection_counts=dict(sorted(Counter(r.rule for r in rejections).items())),
+        assumptions=tuple(_assumptions(models, workloads, supply, knowledge)),
+    )
+
+
+def _admitted(
+    offer: PricedOffer, spec: FleetSpec, workloads: Mapping[str, ResolvedWorkload], catalog: Catalog
+) -> tuple[str, ...]:
+    """Return the workloads that an offer may serve, by the selectors of the workload and of its model."""
+    return tuple(
+        name
+        for name, workload in workloads.items()
+        if admits(spec.models[workload.model].allow, spec.models[workload.model].deny, offer, catalog)
+        and admits(workload.spec.allow, workload.spec.deny, offer, catalog)
+    )
+
+
+def _shapes(
+    models: Mapping[str, ResolvedModel],
+    workloads: Mapping[str, ResolvedWorkload],
+    supply: Supply,
+    admitted: Mapping[str, tuple[str, ...]],
+    catalog: Catalog,
+    knowledge: Knowledge,
+) -> tuple[dict[str, list[Shape]], list[Rejection]]:
+    """Enumerate the shapes of every model on every GPU type that some offer admits for it."""
+    shapes: dict[str, list[Shape]] = {}
+    rejections: list[Rejection] = []
+    devices = {gpu: catalog.gpu(gpu).device() for gpu in sorted({o.gpu for o in supply.offers})}
+    for name, model in models.items():
+        shapes[name] = []
+        sizes: dict[str, set[int]] = defaultdict(set)
+        for offer in supply.offers:
+            if any(workloads[w].model == name for w in admitted[offer.name]):
+                sizes[offer.gpu].add(offer.gpus_per_node)
+        for gpu, device in devices.items():
+            if gpu not in sizes:
+                why = "no offer of this GPU is allowed by allow/deny"
+                rejections.append(Rejection(SELECTOR_RULE, name, "", gpu, why))
+                continue
+            found, lost = enumerate_shapes(model, device, sizes[gpu], knowledge)
+            shapes[name] += found
+            rejections += lost
+    return shapes, rejections
+
+
+def _in_cells(
+    offers: Sequence[PricedOffer], admitted: Mapping[str, tuple[str, ...]], spanning: set[str]
+) -> tuple[PricedOffer, ...]:
+    """Put each offer in its supply cell: same GPU type, same workloads admitted, same site where replicas span nodes."""
+    groups = sorted({(o.gpu, admitted[o.name], o.site if o.gpu in spanning else "") for o in offers})
+    several = Counter(gpu for gpu, _, _ in groups)
+    names = {
+        key: key[0] if several[key[0]] == 1 else f"{key[0]}#{sum(1 for k in groups[:i] if k[0] == key[0]) + 1}"
+        for i, key in enumerate(groups)
+    }
+    return tuple(replace(o, cell=names[o.gpu, admitted[o.name], o.site if o.gpu in spanning else ""]) for o in offers)
+
+
+def _cells(offers: Sequence[PricedOffer], admitted: Mapping[str, tuple[str, ...]]) -> Cells:
+    """Return the cells by (GPU type, workloads admitted)."""
+    found: dict[tuple[str, tuple[str, ...]], set[str]] = defaultdict(set)
+    for offer in offers:
+        if admitted[offer.name]:
+            found[offer.gpu, admitted[offer.name]].add(offer.cell)
+    return {key: tuple(sorted(found[key])) for key in sorted(found)}
+
+
+def _dominated(shapes: Sequence[Shape], kept: Sequence[Candidate], rejections: Sequence[Rejection]) -> list[Rejection]:
+    """Return a rejection for each shape that was rated but left no candidate and has no rejection yet."""
+    alive = {c.shape.name for c in kept}
+    known = {(r.model, r.shape) for r in rejections}
+    return [
+        Rejection(
+            DOMINATED_RULE,
+            s.model,
+            s.name,
+            s.gpu,
+            "another shape of this GPU type and formats replaces it on no more GPUs",
+        )
+        for s in shapes
+        if s.name not in alive and (s.model, s.name) not in known
+    ]
+
+
+def _assumptions(
+    models: dict[str, ResolvedModel], workloads: dict[str, ResolvedWorkload], supply: Supply, knowledge: Knowledge
+) -> list[Assumption]:
+    confidence = Assumption(
+        "planning.confidence",
+        f"{knowledge.confidence:.0%}: predicted times are multiplied by what this share of measured deployments stays under",
+        "catalog/calibration/default.yaml",
+    )
+    return [*model_assumptions(models), *workload_assumptions(workloads), confidence, *supply.assumptions]

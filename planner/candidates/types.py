@@ -1,0 +1,230 @@
+"""Frozen types of the candidate stage: resolved models and workloads, priced offers, rated candidates, rejections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.catalog.engine import EngineProfile
+from planner.catalog.quality import QualityEvidence
+from planner.physics.memory import EngineMemory, HbmBudget
+from planner.physics.types import Architecture, Device, Layout
+from planner.spec import ModelSpec, ReliabilitySpec, WorkloadSpec
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """Something the answer rests on that the user did not say: a key, its value, and where it comes from."""
+
+    key: str
+    value: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """A candidate or a service that is ruled out, by which rule and with which numbers.
+
+    `gpu` is empty for a rejection that holds on every GPU type. `workload` is named when only that service is ruled out.
+    """
+
+    rule: str
+    model: str
+    shape: str
+    gpu: str
+    reason: str
+    workload: str = ""
+
+
+@dataclass(frozen=True)
+class ResolvedModel:
+    """A model of the spec with everything that defaults and the catalog decide about it."""
+
+    name: str
+    spec: ModelSpec
+    architecture: Architecture
+    engine: EngineProfile
+    memory: EngineMemory
+    weights: tuple[str, ...]
+    kv_cache: tuple[str, ...]
+    quality: Mapping[tuple[str, str], QualityEvidence]
+    max_model_len: int
+    reliability: ReliabilitySpec
+
+
+@dataclass(frozen=True)
+class ResolvedWorkload:
+    """A workload as demand and token distributions.
+
+    `input_tokens` and `output_tokens` are equally likely lengths; `prefill_tokens` with `prefill_weights` are the prompt
+    tokens computed after prefix-cache hits; `shared_tokens` of KV are stored once for the share `shared_hit_rate` of the
+    requests. `truncated_share` is the share of requests cut to `max_model_len`.
+    """
+
+    name: str
+    spec: WorkloadSpec
+    model: str
+    peak_requests_per_s: float
+    mean_requests_per_s: float | None
+    headroom: float
+    input_tokens: Array
+    output_tokens: Array
+    prefill_tokens: Array
+    prefill_weights: Array
+    shared_tokens: float
+    shared_hit_rate: float
+    truncated_share: float
+
+    @property
+    def mean_output_tokens(self) -> float:
+        """Mean tokens generated per request."""
+        return float(self.output_tokens.mean())
+
+    @property
+    def mean_input_tokens(self) -> float:
+        """Mean prompt tokens per request, shared prefix included."""
+        return float(self.input_tokens.mean())
+
+
+@dataclass(frozen=True)
+class Price:
+    """Where a price comes from: listed, derived, ratio (estimated), negotiated or owned; its date and source."""
+
+    basis: str
+    date: str
+    source: str
+    stale_unknown: bool = False
+
+
+@dataclass(frozen=True)
+class PricedOffer:
+    """A kind of node that can be bought or is owned, at one place, term and price."""
+
+    name: str
+    entry: str
+    provider: str
+    region: str
+    country: str
+    instance: str
+    gpu: str
+    gpus_per_node: int
+    term: str
+    usd_per_node_h: float
+    price: Price
+    cell: str = ""
+
+    @property
+    def site(self) -> str:
+        """Place whose nodes one replica may span: provider, region and instance."""
+        return f"{self.provider}/{self.region}/{self.instance}"
+
+
+@dataclass(frozen=True)
+class Stock:
+    """Fewest (paid for anyway) and most nodes of one spec entry."""
+
+    entry: str
+    committed: int
+    available: int | None
+
+
+@dataclass(frozen=True)
+class Supply:
+    """All priced offers, their stock, and what could not be priced."""
+
+    offers: tuple[PricedOffer, ...]
+    stock: tuple[Stock, ...]
+    rejections: tuple[Rejection, ...]
+    assumptions: tuple[Assumption, ...]
+
+
+def shape_name(gpu: str, layout: Layout, weights: str, kv_cache: str) -> str:
+    """Return the name of a shape, unique within a model: GPU, layout, formats."""
+    parts = [f"tp{layout.tensor}"]
+    parts += [f"pp{layout.pipeline}"] if layout.pipeline > 1 else []
+    parts += [f"dp{layout.attention_data}"] if layout.attention_data > 1 else []
+    return f"{gpu}-{''.join(parts)}-{weights}-kv{kv_cache}"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A layout of a model on a GPU type in a weight and a KV format, with its memory budget at `max_num_seqs`."""
+
+    model: str
+    gpu: str
+    layout: Layout
+    weights: str
+    kv_cache: str
+    node_gpus: int
+    nodes_spanned: int
+    device: Device
+    budget: HbmBudget
+    max_num_seqs: int
+    quality: float
+    provenance: str
+    throughput_factor: float
+    ttft_factor: float
+
+    @property
+    def name(self) -> str:
+        """Short name, unique within a model: GPU, layout, formats."""
+        return shape_name(self.gpu, self.layout, self.weights, self.kv_cache)
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of one replica."""
+        return self.node_gpus * self.nodes_spanned
+
+
+@dataclass(frozen=True)
+class Service:
+    """What one request of a workload costs one replica of a candidate.
+
+    `busy_s` is replica time per request at the mean batch that the workload's limits allow (its inverse is the
+    largest request rate of one replica). `residence_s` is the time a request holds a batch slot and `kv_bytes` the mean
+    KV bytes per GPU it holds meanwhile; `streamed_bytes` and `flops` are what one GPU reads and computes for it.
+    """
+
+    busy_s: float
+    residence_s: float
+    kv_bytes: float
+    streamed_bytes: float
+    flops: float
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A shape with a batch cap, rated: which workloads it can serve, and at what cost in replica time.
+
+    `mean_batch` is the operating point that the latency limits allow, `max_num_seqs` the engine's cap that goes with it,
+    `min_replicas` the smallest pool for which the rating holds, `cells` the supply cells its replicas may lie in.
+    """
+
+    name: str
+    shape: Shape
+    mean_batch: float
+    max_num_seqs: int
+    min_replicas: int
+    cells: tuple[str, ...]
+    kv_pool_bytes: float
+    bandwidth_bytes_per_s: float
+    flops_per_s: float
+    services: Mapping[str, Service]
+
+
+@dataclass(frozen=True)
+class CandidateTable:
+    """Everything the program is stated over, and everything that was ruled out on the way."""
+
+    models: Mapping[str, ResolvedModel]
+    workloads: Mapping[str, ResolvedWorkload]
+    supply: Supply
+    candidates: tuple[Candidate, ...]
+    rejections: tuple[Rejection, ...]
+    rejection_counts: Mapping[str, int]
+    assumptions: tuple[Assumption, ...] = field(default=())

@@ -1,0 +1,40 @@
+"""`catalog check`: read every file of a catalog and test what one file says against the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+
+from planner.catalog.checks import engines, gpus, models, names, offers, quality
+from planner.catalog.checks.findings import guarded
+from planner.catalog.store import Catalog
+from planner.diagnostics import Diagnostic, sort_key
+
+
+def check_catalog(catalog: Catalog, as_of: date | None = None) -> list[Diagnostic]:
+    """Return everything wrong or doubtful in a catalog, sorted by place.
+
+    Errors are files that cannot be read, references that lead nowhere and counts that do not agree. Warnings are
+    doubts that the catalog itself states and prices that are old at `as_of` (default: the newest price date).
+    """
+    clock = as_of or catalog.newest_price_date()
+    return sorted(dict.fromkeys(_all(catalog, clock)), key=sort_key)
+
+
+def _all(catalog: Catalog, clock: date) -> Iterator[Diagnostic]:
+    for gpu in catalog.gpu_names():
+        yield from guarded(gpus.findings, catalog, gpu)
+    for model in catalog.model_names():
+        yield from guarded(models.findings, catalog, model)
+    for provider in catalog.providers():
+        yield from guarded(offers.findings, catalog, provider, clock)
+    for engine in catalog.engine_names():
+        yield from guarded(engines.findings, catalog, engine)
+    for calibration in catalog.calibration_names():
+        yield from guarded(engines.calibration_findings, catalog, calibration)
+    yield from guarded(offers.newest_price_findings, catalog)
+    yield from guarded(offers.ratio_findings, catalog)
+    yield from guarded(names.alias_findings, catalog)
+    yield from guarded(names.label_findings, catalog)
+    yield from guarded(quality.findings, catalog, "weights")
+    yield from guarded(quality.findings, catalog, "kv")

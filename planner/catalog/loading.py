@@ -1,0 +1,94 @@
+"""Catalog files: which there are, and how one becomes a record. A catalog may be anybody's, so nothing is trusted."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from planner.diagnostics import Diagnostic, DiagnosticError, has_errors
+from planner.source import parse
+
+if TYPE_CHECKING:
+    from planner.source import Document
+
+SUFFIX = ".yaml"
+MAX_FILE_BYTES = 5_000_000
+
+R = TypeVar("R", bound=BaseModel)
+
+
+def file_names(folder: Path, depth: int = 1) -> dict[str, Path]:
+    """Return `name -> path` for the YAML files of `folder`, sorted by name.
+
+    With `depth` 2 the files of its sub-folders, named `folder/file`. A file is only ever found by this listing, never
+    by joining a name to a path, so that no name leads outside of the catalog.
+    """
+    found: dict[str, Path] = {}
+    for entry in _entries(folder):
+        if depth > 1 and entry.is_dir(follow_symlinks=False):
+            found |= {f"{entry.name}/{n}": p for n, p in file_names(Path(entry.path), depth - 1).items()}
+        elif depth == 1 and entry.name.endswith(SUFFIX) and entry.is_file():
+            found[entry.name.removesuffix(SUFFIX)] = Path(entry.path)
+    return dict(sorted(found.items()))
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    if not folder.is_dir():
+        return []
+    with os.scandir(folder) as entries:
+        return sorted((e for e in entries if not e.name.startswith(".")), key=lambda e: e.name)
+
+
+def read_document(path: Path) -> Document:
+    """Read one YAML file into a located tree. Raises `DiagnosticError` naming the file."""
+    document, diagnostics = parse(_read_text(path), shown_path(path))
+    if document is None or has_errors(diagnostics):
+        raise DiagnosticError(diagnostics)
+    return document
+
+
+def shown_path(path: Path) -> str:
+    """Return a path as people type it: relative when it lies below the current folder."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise DiagnosticError(
+                [Diagnostic("catalog/unreadable", f"{shown_path(path)} is larger than {MAX_FILE_BYTES} bytes")]
+            )
+        return path.read_bytes().decode()
+    except UnicodeDecodeError:
+        raise DiagnosticError([Diagnostic("catalog/unreadable", f"{shown_path(path)} is not UTF-8 text")]) from None
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise DiagnosticError(
+            [Diagnostic("catalog/unreadable", f"cannot read {shown_path(path)}: {reason.lower()}")]
+        ) from None
+
+
+def read_record(path: Path, record: type[R]) -> R:
+    """Read one YAML file into a record. Raises `DiagnosticError` with every mistake of the file, located."""
+    document = read_document(path)
+    try:
+        return record.model_validate(document.data)
+    except ValidationError as error:
+        raise DiagnosticError(_located(document, e) for e in error.errors(include_url=False)) from None
+
+
+def _located(document: Document, error: ErrorDetails) -> Diagnostic:
+    path = tuple(error["loc"])
+    key = ".".join(str(p) for p in path) or "the file"
+    span = document.span(path, key=error["type"] == "extra_forbidden")
+    if error["type"] == "extra_forbidden":
+        return Diagnostic("catalog/unknown-key", f"unknown key `{key}`", span)
+    if error["type"] == "missing":
+        return Diagnostic("catalog/missing-key", f"missing key `{key}`", span)
+    message = error["msg"][:1].lower() + error["msg"][1:]
+    return Diagnostic("catalog/invalid-value", f"`{key}`: {message}", span)

@@ -1,0 +1,117 @@
+"""`planner check`: validate specs without a solver: YAML, keys, units, references."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from planner.diagnostics import Diagnostic
+
+EXIT_WRONG_INPUT = 1
+EXIT_USAGE = 64
+_STANDARD_INPUT = "-"
+_ENDINGS = (".yaml", ".yml")
+
+
+class CheckFormat(StrEnum):
+    """How findings are printed."""
+
+    FULL = "full"
+    CONCISE = "concise"
+    JSON = "json"
+
+
+class FailOn(StrEnum):
+    """What makes the command fail."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+def check(
+    specs: Annotated[list[str], typer.Argument(metavar="SPEC...", help="Files, folders, or - for standard input.")],
+    format: Annotated[CheckFormat, typer.Option(help="How to print what is found.")] = CheckFormat.FULL,
+    catalog: Annotated[
+        Path | None, typer.Option(envvar="PLANNER_CATALOG", help="Folder of the catalog.", metavar="DIR")
+    ] = None,
+    fail_on: Annotated[FailOn, typer.Option(help="What makes the command fail.")] = FailOn.ERROR,
+    stdin_filename: Annotated[
+        str | None, typer.Option(help="Name of standard input in messages.", metavar="NAME")
+    ] = None,
+) -> None:
+    """Validate specs: YAML, keys, units, references to the catalog. Needs no solver.
+
+    Example: planner check specs/prod.yaml
+    """
+    from planner.diagnostics import has_errors
+    from planner.report.diagnostics import render_concise, render_full, render_json, summary
+
+    paths = _expand(specs)
+    if catalog is not None and not (catalog / "catalog.yaml").is_file():
+        _usage_error(f"no catalog at {catalog}: it holds no catalog.yaml")
+    found: list[Diagnostic] = []
+    sources: dict[str, tuple[str, ...]] = {}
+    for path in paths:
+        diagnostics, name, lines = check_file(path, catalog, stdin_filename)
+        found.extend(diagnostics)
+        sources[name] = lines
+    if format is CheckFormat.JSON:
+        typer.echo(render_json(found, list(sources)), nl=False)
+    else:
+        text = render_full(found, sources) if format is CheckFormat.FULL else render_concise(found)
+        typer.echo(text, nl=False)
+    typer.echo(summary(found, len(paths)), err=True)
+    if has_errors(found) or (found and fail_on is FailOn.WARNING):
+        raise typer.Exit(EXIT_WRONG_INPUT)
+
+
+def check_file(
+    path: str, catalog: Path | None, stdin_filename: str | None = None
+) -> tuple[list[Diagnostic], str, tuple[str, ...]]:
+    """Check one file. Returns what was found, the name of the file in messages, and its lines."""
+    from planner.candidates.references import check_references, open_catalog
+    from planner.diagnostics import DiagnosticError, sort_key
+    from planner.source import read_source
+    from planner.spec import load_spec
+
+    try:
+        source = read_source(path, stdin_filename if path == _STANDARD_INPUT else None)
+    except OSError as error:
+        _usage_error(f"cannot read {path}: {error.strerror or error}")
+    if source.text is None:
+        return list(source.diagnostics), source.path, ()
+    loaded = load_spec(source.text, source.path)
+    found = list(loaded.diagnostics)
+    if loaded.document is None:
+        return found, source.path, source.lines
+    try:
+        found.extend(check_references(loaded, open_catalog(loaded, catalog)))
+    except DiagnosticError as error:
+        found.extend(error.diagnostics)
+    return sorted(found, key=sort_key), source.path, source.lines
+
+
+def _expand(specs: list[str]) -> list[str]:
+    """Return the files meant: folders by their YAML files, in sorted order, each once."""
+    paths: list[str] = []
+    for spec in specs:
+        if Path(spec).is_dir():
+            inside = sorted(str(p) for p in Path(spec).rglob("*") if p.suffix in _ENDINGS and p.is_file())
+            if not inside:
+                _usage_error(f"no YAML file in {spec}")
+            paths.extend(inside)
+        elif spec == _STANDARD_INPUT or Path(spec).exists():
+            paths.append(spec)
+        else:
+            _usage_error(f"no such file: {spec}")
+    return list(dict.fromkeys(paths))
+
+
+def _usage_error(message: str) -> NoReturn:
+    """Print one line and leave with the exit code of wrong usage."""
+    typer.echo(f"error: {message}", err=True)
+    raise typer.Exit(EXIT_USAGE)

@@ -1,0 +1,27 @@
+"""`planner schema`: print the JSON Schema of a spec, for editors and hooks."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class SchemaOf(StrEnum):
+    """What can be described."""
+
+    SPEC = "spec"
+
+
+def schema(
+    what: Annotated[SchemaOf, typer.Argument(help="What to describe.")] = SchemaOf.SPEC,
+) -> None:
+    """Print the JSON Schema of a spec.
+
+    Example: planner schema > specs/fleet.schema.json
+    """
+    from planner.spec.schema import spec_schema_text
+
+    texts = {SchemaOf.SPEC: spec_schema_text}
+    typer.echo(texts[what](), nl=False)

@@ -1,0 +1,157 @@
+"""How sure a predicted time is: the class of knowledge behind it, and the factor that a chosen confidence asks for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+from planner.physics.types import Architecture
+
+CLASSES = ("A", "B", "C", "D")
+METRICS = ("throughput", "ttft")
+FAMILIES = ("dense", "moe", "mla-moe", "hybrid")
+
+_NORMAL = NormalDist()
+SCORE_80 = _NORMAL.inv_cdf(0.90)
+"""Normal score of a two-sided 80 % band: one-sided 90 %."""
+SCORE_95 = _NORMAL.inv_cdf(0.975)
+"""Normal score of a two-sided 95 % band: one-sided 97.5 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Factors that 80 % and 95 % of measured deployments stay within, on either side of the prediction."""
+
+    p80: float
+    p95: float
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageRow:
+    """A combination that was measured, and how often. Only `fitted` rows shaped the constants."""
+
+    gpu: str
+    architecture_class: str
+    generation: str
+    engine_class: str
+    family: str
+    weights: str
+    rows: int
+    fitted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """All measured combinations."""
+
+    rows: tuple[CoverageRow, ...]
+
+    @classmethod
+    def from_mapping(cls, data: Mapping[str, Any]) -> Coverage:
+        """Read the section `coverage` of a calibration file. Raises `ValueError` naming what is missing."""
+        rows = data.get("coverage")
+        if not isinstance(rows, list):
+            raise ValueError("calibration: coverage must be a list")
+        return cls(tuple(_coverage_row(row, index) for index, row in enumerate(rows)))
+
+
+@dataclass(frozen=True, slots=True)
+class Bands:
+    """Bands by provenance class and metric; `throughput` also holds for time per output token."""
+
+    by_class: Mapping[str, Mapping[str, Band]]
+
+    @classmethod
+    def from_mapping(cls, data: Mapping[str, Any]) -> Bands:
+        """Read the section `bands` of a calibration file. Raises `ValueError` naming what is missing or wrong."""
+        table = data.get("bands")
+        if not isinstance(table, Mapping):
+            raise ValueError("calibration: bands must be a mapping")
+        return cls({name: {metric: _band(table, name, metric) for metric in METRICS} for name in CLASSES})
+
+
+def family_kind(arch: Architecture) -> str:
+    """Return the family of a model that decides what was measured of it: one of `FAMILIES`."""
+    if arch.n_state_layers:
+        return "hybrid"
+    if arch.is_moe:
+        return "mla-moe" if arch.is_mla else "moe"
+    return "dense"
+
+
+def provenance_class(coverage: Coverage, gpu: str, architecture_class: str, generation: str, family: str) -> str:
+    """Return the class of knowledge of a prediction, by what was measured on an engine of the same generation.
+
+    A: this GPU and model family. B: its architecture class and the family. C: the family on any GPU, or on this
+    architecture with any engine. D: none of these.
+    """
+    known = [row for row in coverage.rows if row.fitted and row.family == family]
+    same_class = [row for row in known if architecture_class and row.architecture_class == architecture_class]
+    if any(row.gpu == gpu and row.generation == generation for row in known):
+        return "A"
+    if any(row.generation == generation for row in same_class):
+        return "B"
+    if same_class or any(row.generation == generation for row in known):
+        return "C"
+    return "D"
+
+
+def factor(bands: Bands, provenance: str, metric: str, confidence: float) -> float:
+    """Return the factor on a predicted time that a share `confidence` of measured deployments stays under.
+
+    The logarithm of the factor is piecewise linear in the one-sided normal score z(confidence): 0 at the median, the
+    logarithm of the two-sided 80 % figure at z = 1.2816 and of the 95 % figure at z = 1.9600, on with that slope
+    beyond, and odd in z below the median (so a confidence below one half gives a factor below 1). Raises `ValueError`
+    for an unknown class or metric, or a confidence outside of (0, 1).
+    """
+    if provenance not in bands.by_class or metric not in METRICS:
+        raise ValueError(f"no band for class {provenance!r} and metric {metric!r}")
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"confidence must be between 0 and 1, both excluded, got {confidence:g}")
+    band = bands.by_class[provenance][metric]
+    score = _NORMAL.inv_cdf(confidence)
+    return math.exp(math.copysign(_log_factor(band, abs(score)), score))
+
+
+def _log_factor(band: Band, score: float) -> float:
+    near, far = math.log(band.p80), math.log(band.p95)
+    if score <= SCORE_80:
+        return near * score / SCORE_80
+    return near + (far - near) * (score - SCORE_80) / (SCORE_95 - SCORE_80)
+
+
+def _band(table: Mapping[str, Any], name: str, metric: str) -> Band:
+    row = table.get(name)
+    figures = row.get(metric) if isinstance(row, Mapping) else None
+    where = f"calibration: bands.{name}.{metric}"
+    if not isinstance(figures, Mapping):
+        raise ValueError(f"{where} is missing")
+    for key in ("p80", "p95"):
+        if isinstance(figures.get(key), bool) or not isinstance(figures.get(key), int | float):
+            raise ValueError(f"{where}.{key} must be a number")
+    band = Band(float(figures["p80"]), float(figures["p95"]))
+    if not 1.0 <= band.p80 <= band.p95:
+        raise ValueError(f"{where} must satisfy 1 <= p80 <= p95")
+    return band
+
+
+_COVERAGE_TYPES: dict[str, type] = {
+    "gpu": str,
+    "architecture_class": str,
+    "generation": str,
+    "engine_class": str,
+    "family": str,
+    "weights": str,
+    "rows": int,
+    "fitted": bool,
+}
+
+
+def _coverage_row(row: Any, index: int) -> CoverageRow:
+    for key, kind in _COVERAGE_TYPES.items():
+        if not isinstance(row, Mapping) or not isinstance(row.get(key), kind):
+            raise ValueError(f"calibration: coverage[{index}].{key} must be a {kind.__name__}")
+    return CoverageRow(**{key: row[key] for key in _COVERAGE_TYPES})

@@ -1,0 +1,194 @@
+"""From a solution to the pools of a plan: traffic, placement, memory, prediction, share of the cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from planner.candidates.types import Candidate, CandidateTable, ResolvedModel, Service
+from planner.physics.constants import SpeedConstants
+from planner.physics.memory import HbmBudget, hbm_budget
+from planner.plan.assess import PoolLoad, PoolState, assess
+from planner.plan.levers import LEVERS, limited_by
+from planner.plan.schema import Engine, HbmBytes, Placement, PlanBand, Pool, Predicted
+from planner.program.data import FleetProblem
+from planner.program.index import row_needs
+from planner.solve.outcome import Solution
+from planner.solve.packing import Packing
+from planner.solve.routing import survives
+
+PEAK = "peak"
+
+
+@dataclass(frozen=True)
+class PoolDraft:
+    """A candidate in use, with its traffic and what it does under it."""
+
+    candidate: Candidate
+    load: PoolLoad
+    state: PoolState
+
+
+def draft_pools(table: CandidateTable, solution: Solution, constants: SpeedConstants) -> list[PoolDraft]:
+    """Return the pools of a solution, named after their model and numbered where there are several, sorted by name."""
+    drafts: list[PoolDraft] = []
+    used = [c for c in table.candidates if solution.replicas.get(c.name, 0) > 0]
+    for model in table.models.values():
+        own = [c for c in used if c.shape.model == model.name]
+        loads = [
+            PoolLoad(
+                name=model.name if len(own) == 1 else f"{model.name}-{i + 1}",
+                shape=c.shape,
+                max_num_seqs=c.max_num_seqs,
+                replicas=solution.replicas[c.name],
+                rates=_rates(solution, c),
+            )
+            for i, c in enumerate(own)
+        ]
+        busy = [(c, load) for c, load in zip(own, loads, strict=True) if load.rates]
+        states = assess(model, table.workloads, [load for _, load in busy], constants)
+        drafts += [PoolDraft(c, load, state) for (c, load), state in zip(busy, states, strict=True)]
+    return sorted(drafts, key=lambda d: d.load.name)
+
+
+def _rates(solution: Solution, candidate: Candidate) -> dict[str, float]:
+    return {w: rate for (w, c), rate in solution.rates.items() if c == candidate.name}
+
+
+def pool_costs(problem: FleetProblem, packing: Packing) -> dict[str, float]:
+    """Share the price of every node among the pools on it, by the GPUs they take; USD/h by candidate."""
+    prices = {o.name: o.usd_per_node_h for o in problem.offers}
+    costs: dict[str, float] = {}
+    for node in packing.nodes:
+        taken = sum(node.occupants.values())
+        for candidate, gpus in node.occupants.items():
+            costs[candidate] = costs.get(candidate, 0.0) + prices[node.offer] * gpus / taken
+    return costs
+
+
+def plan_pools(
+    table: CandidateTable, problem: FleetProblem, solution: Solution, packing: Packing, drafts: list[PoolDraft]
+) -> tuple[Pool, ...]:
+    """Return the pools as the plan shows them."""
+    costs = pool_costs(problem, packing)
+    return tuple(_pool(table, problem, solution, packing, draft, costs[draft.candidate.name]) for draft in drafts)
+
+
+def _pool(
+    table: CandidateTable,
+    problem: FleetProblem,
+    solution: Solution,
+    packing: Packing,
+    draft: PoolDraft,
+    usd_per_hour: float,
+) -> Pool:
+    candidate, load, state = draft.candidate, draft.load, draft.state
+    shape, model = candidate.shape, table.models[candidate.shape.model]
+    budget = budget_at_cap(model, candidate)
+    used = _row_loads(problem, draft)
+    requests = sum(load.rates.values())
+    tokens = sum(r * table.workloads[w].mean_output_tokens for w, r in load.rates.items())
+    scarce = limited_by(state, table.workloads, used[0])
+    return Pool(
+        name=load.name,
+        model=model.name,
+        engine=Engine(name=model.engine.name, version=model.spec.engine.version),
+        gpu=shape.gpu,
+        tensor_parallel=shape.layout.tensor,
+        pipeline_parallel=shape.layout.pipeline,
+        expert_parallel=shape.layout.expert,
+        attention_data_parallel=shape.layout.attention_data,
+        weights=shape.weights,
+        kv_cache=shape.kv_cache,
+        checkpoint=model.spec.checkpoints.get(shape.weights),
+        max_model_len=model.max_model_len,
+        max_num_seqs=candidate.max_num_seqs,
+        max_num_batched_tokens=model.spec.engine.max_num_batched_tokens,
+        replicas=load.replicas,
+        spare_replicas=_spares(problem, solution, candidate),
+        gpus=load.replicas * shape.gpus,
+        replicas_by_period={PEAK: load.replicas},
+        placement=_placement(table, packing, candidate),
+        workloads=dict(sorted(load.rates.items())),
+        hbm_bytes_per_gpu=hbm_bytes(budget),
+        kv_tokens=budget.kv_tokens,
+        max_concurrency=budget.max_concurrency,
+        mean_batch=state.mean_batch,
+        predicted=Predicted(
+            ttft_p50_s=state.shown_s["ttft", 0.50],
+            ttft_p95_s=state.shown_s["ttft", 0.95],
+            tpot_p50_s=state.shown_s["tpot", 0.50],
+            tpot_p95_s=state.shown_s["tpot", 0.95],
+            output_tokens_per_s=tokens,
+            requests_per_s=requests,
+        ),
+        band=PlanBand.model_validate(
+            {"provenance": shape.provenance, "factor": shape.throughput_factor, "ttft_factor": shape.ttft_factor}
+        ),
+        utilization=max(used),
+        usd_per_hour=usd_per_hour,
+        limited_by=scarce,
+        lever=LEVERS[scarce],
+    )
+
+
+def budget_at_cap(model: ResolvedModel, candidate: Candidate) -> HbmBudget:
+    """Return the memory budget of a candidate as its engine would divide it with the batch cap of the plan."""
+    engine, shape = model.spec.engine, candidate.shape
+    return hbm_budget(
+        model.architecture,
+        shape.device,
+        shape.layout,
+        shape.weights,
+        shape.kv_cache,
+        model.memory,
+        candidate.max_num_seqs,
+        engine.max_num_batched_tokens,
+        model.max_model_len,
+        engine.gpu_memory_utilization,
+        engine.chunked_prefill,
+    )
+
+
+def hbm_bytes(budget: HbmBudget) -> HbmBytes:
+    """Return the parts of a memory budget as the plan shows them."""
+    return HbmBytes(
+        usable=budget.usable_bytes,
+        weights=budget.weights_bytes,
+        kv_pool=budget.kv_pool_bytes,
+        activations=budget.activation_bytes,
+        runtime=budget.runtime_bytes,
+        graphs=budget.graph_bytes,
+        free=budget.free_bytes,
+    )
+
+
+def _row_loads(problem: FleetProblem, draft: PoolDraft) -> tuple[float, ...]:
+    """Return the load of each capacity row of a pool, as a share of what its replicas offer."""
+    column = next(c for c in problem.columns if c.name == draft.candidate.name)
+    services: Mapping[str, Service] = column.services
+    rows = [row_needs(column, services[w]) for w in sorted(draft.load.rates)]
+    rates = [draft.load.rates[w] for w in sorted(draft.load.rates)]
+    return tuple(
+        sum(r * needs[k] for r, needs in zip(rates, rows, strict=True)) / draft.load.replicas
+        for k in range(len(rows[0]))
+    )
+
+
+def _spares(problem: FleetProblem, solution: Solution, candidate: Candidate) -> int:
+    """Count the replicas that a pool may lose while its model still carries the demand without headroom."""
+    column = next(c for c in problem.columns if c.name == candidate.name)
+    spares = 0
+    while spares < solution.replicas[candidate.name] and survives(problem, column, solution.replicas, spares + 1):
+        spares += 1
+    return spares
+
+
+def _placement(table: CandidateTable, packing: Packing, candidate: Candidate) -> tuple[Placement, ...]:
+    offers = {o.name: o for o in table.supply.offers}
+    places: Counter[tuple[str, str]] = Counter()
+    for (name, offer), count in packing.replicas_on.items():
+        if name == candidate.name:
+            places[offers[offer].provider, offers[offer].region] += count
+    return tuple(Placement(provider=p, region=r, replicas=n) for (p, r), n in sorted(places.items()))

@@ -1,0 +1,288 @@
+"""The plan as it is saved and printed in JSON: what users, reviewers and pipelines read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+EXCLUDED = ("egress", "storage", "support", "tax", "staff")
+
+Status = Literal["solved", "unproven", "infeasible"]
+Resource = Literal["capacity", "bandwidth", "compute", "interconnect", "overhead", "queueing"]
+PolicyOutcome = Literal["ok", "warn", "deny", "waived", "not_evaluated"]
+
+
+class Record(BaseModel):
+    """Base of all parts of a plan: frozen, unknown keys refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
+
+
+class Objective(Record):
+    """What the fleet costs and how far from the best it can be."""
+
+    minimised: Literal["cost", "gpus", "power"]
+    """What the program minimised; `value` and `bound` are in USD/h, GPUs or watts."""
+    value: float
+    bound: float
+    usd_per_hour: float
+    """Mean over periods, weighted by their hours."""
+    peak_usd_per_hour: float
+    usd_per_month: float
+    bound_usd_per_hour: float | None
+    """Proven lower bound on the cost; null when something else is minimised."""
+    gap: float
+    """Distance of `value` from `bound`, as a share of `value`."""
+    committed_usd_per_month: float
+    idle_committed_usd_per_month: float
+    """Cost of committed nodes that hold no replica."""
+
+
+class Period(Record):
+    """A part of the month with one demand."""
+
+    name: str
+    hours_per_month: float
+
+
+class Engine(Record):
+    """The serving engine of a pool."""
+
+    name: str
+    version: str
+
+
+class Placement(Record):
+    """Replicas of a pool at one place."""
+
+    provider: str
+    region: str
+    replicas: int
+
+
+class HbmBytes(Record):
+    """Memory of one GPU, the fullest of a replica; the parts sum to `usable`."""
+
+    usable: float
+    weights: float
+    kv_pool: float
+    activations: float
+    runtime: float
+    graphs: float
+    free: float
+
+
+class Predicted(Record):
+    """Latency and rate of a pool at the planned load, times already multiplied by the confidence factor."""
+
+    ttft_p50_s: float
+    ttft_p95_s: float
+    tpot_p50_s: float
+    tpot_p95_s: float
+    output_tokens_per_s: float
+    requests_per_s: float
+
+
+class PlanBand(Record):
+    """How sure the speed is: provenance class, and the factor that the confidence asks for on step times."""
+
+    provenance: Literal["A", "B", "C", "D"]
+    factor: float
+    ttft_factor: float
+
+
+class Pool(Record):
+    """Equal replicas of one candidate of one model."""
+
+    name: str
+    model: str
+    engine: Engine
+    gpu: str
+    tensor_parallel: int
+    pipeline_parallel: int
+    expert_parallel: int
+    attention_data_parallel: int
+    weights: str
+    kv_cache: str
+    checkpoint: str | None
+    max_model_len: int
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    replicas: int
+    """At peak, spares included."""
+    spare_replicas: int
+    """Replicas that this pool may lose while the model still carries its demand, headroom not counted."""
+    gpus: int
+    replicas_by_period: Mapping[str, int]
+    placement: tuple[Placement, ...]
+    workloads: Mapping[str, float]
+    """Requests/s of each workload at peak, headroom included."""
+    hbm_bytes_per_gpu: HbmBytes
+    kv_tokens: float
+    max_concurrency: float
+    """Sequences of `max_model_len` tokens that one replica holds at once."""
+    mean_batch: float
+    """Sequences decoding at once on one replica, on average at the planned load."""
+    predicted: Predicted
+    band: PlanBand
+    utilization: float
+    """Load as a share of what the latency limits allow."""
+    usd_per_hour: float
+    """Its share of the nodes it lies on, by GPUs."""
+    limited_by: Resource
+    lever: str
+
+
+class SloCheck(Record):
+    """One latency limit against the prediction, worst pool first."""
+
+    metric: str
+    limit_s: float
+    predicted_s: float
+    margin: float
+    """Share of the limit that is left."""
+
+
+class WorkloadPlan(Record):
+    """What a workload asks for and what it gets."""
+
+    name: str
+    model: str
+    demand_requests_per_s: float
+    """Peak, without headroom."""
+    capacity_requests_per_s: float
+    """Most this fleet can serve of it while everything else keeps its planned rate, headroom included."""
+    slo: tuple[SloCheck, ...]
+    usd_per_month: float
+    usd_per_million_tokens: float
+    """Money over all tokens, input and output."""
+    usd_per_million_output_tokens: float
+    at: Literal["mean", "peak"]
+    """Rate that the money per token is computed at."""
+    next_step_requests_per_s: float
+    """Demand, without headroom, above which this fleet no longer holds every rule."""
+
+
+class PriceTag(Record):
+    """Where a price comes from."""
+
+    basis: Literal["listed", "derived", "ratio", "negotiated", "owned"]
+    date: str
+    source: str
+
+
+class NodePlan(Record):
+    """Nodes of one offer that are paid for."""
+
+    offer: str
+    provider: str
+    region: str
+    instance: str
+    gpu: str
+    gpus_per_node: int
+    term: str
+    nodes: int
+    nodes_by_period: Mapping[str, int]
+    usd_per_node_hour: float
+    usd_per_hour: float
+    price: PriceTag
+
+
+class Rejections(Record):
+    """How many shapes and services were ruled out, by rule."""
+
+    total: int
+    by_rule: Mapping[str, int]
+
+
+class PlanAssumption(Record):
+    """Something the answer rests on that the spec does not say."""
+
+    key: str
+    value: str
+    source: str
+
+
+class PolicyResult(Record):
+    """Outcome of one policy; `path` is its place in the spec."""
+
+    id: str
+    rule: str
+    outcome: PolicyOutcome
+    limit: float | str | None
+    actual: float | str | None
+    path: str
+
+
+class Digests(Record):
+    """SHA-256 of what went in and of what came out."""
+
+    spec: str
+    catalog: str
+    calibration: str
+    inputs: str
+    plan: str
+
+
+class Versions(Record):
+    """Releases of the software that made the plan."""
+
+    planner: str
+    pyomo: str
+    highs: str
+
+
+class Conflict(Record):
+    """A key of the spec that takes part in the infeasibility."""
+
+    key: str
+    value: str
+
+
+class Relaxation(Record):
+    """A change of one key that makes the spec feasible, verified by solving again; with the cost of the fleet then."""
+
+    key: str
+    from_: str
+    to: str
+    usd_per_hour: float | None
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        populate_by_name=True,
+        serialize_by_alias=True,
+        alias_generator=lambda name: name.rstrip("_"),
+    )
+
+
+class InfeasibleReport(Record):
+    """Why no fleet meets the spec, and what would."""
+
+    reason: str
+    conflict: tuple[Conflict, ...]
+    relaxations: tuple[Relaxation, ...]
+
+
+class Plan(Record):
+    """The answer to a spec."""
+
+    schema_version: Literal[1] = 1
+    fleet: str
+    status: Status
+    as_of: str
+    objective: Objective | None
+    periods: tuple[Period, ...]
+    pools: tuple[Pool, ...]
+    workloads: tuple[WorkloadPlan, ...]
+    nodes: tuple[NodePlan, ...]
+    rejections: Rejections
+    assumptions: tuple[PlanAssumption, ...]
+    excluded: tuple[str, ...] = EXCLUDED
+    policies: tuple[PolicyResult, ...]
+    digests: Digests
+    versions: Versions
+    infeasible: InfeasibleReport | None = None

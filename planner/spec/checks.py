@@ -1,0 +1,140 @@
+"""Checks across sections: names that must exist or be unique, and numbers that do not fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from planner.diagnostics import Diagnostic, Severity, Span
+from planner.physics.lengths import joint_truncation
+from planner.source import Document, YamlPath, nearest
+from planner.spec.fields import is_name
+from planner.spec.fleet import FleetSpec
+from planner.spec.refuse import quoted
+from planner.spec.vocabulary import DEFAULT_MAX_MODEL_LEN_TOKENS
+from planner.spec.workload import WorkloadSpec
+
+TRUNCATION_WARNING_SHARE = 0.01
+"""Share of requests that may exceed the longest sequence before a warning."""
+
+_MOST_CHOICES = 500
+SpanOf = Callable[[YamlPath], Span]
+
+
+def check_names(data: Mapping[str, Any], document: Document) -> Iterator[Diagnostic]:
+    """Check the names in the plain data, so that mistakes elsewhere hide nothing here."""
+    models = _mapping(data.get("models"))
+    workloads = _mapping(data.get("workloads"))
+    yield from _check_own_names("models", models, document)
+    yield from _check_own_names("workloads", workloads, document)
+    yield from _check_models_named(models, document)
+    yield from _check_workload_models(workloads, models, document)
+    supply = _mapping(data.get("supply"))
+    yield from _check_repeats(supply.get("offers"), ("supply", "offers"), "name", "offer", document)
+    yield from _check_repeats(data.get("policies"), ("policies",), "id", "policy", document)
+
+
+def check_plausibility(spec: FleetSpec, span: Callable[..., Span]) -> Iterator[Diagnostic]:
+    """Warn about numbers that are legal and do not fit together."""
+    served = {workload.model for workload in spec.workloads.values()}
+    for name in spec.models:
+        if name not in served:
+            message = f"no workload uses model `{name}`: it gets no pool"
+            yield _warning("spec/unused-model", message, span(("models", name), key=True))
+    for name, workload in spec.workloads.items():
+        yield from _check_daily_tokens(name, workload, span)
+        yield from _check_truncation(name, workload, spec, span)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _check_own_names(section: str, named: Mapping[str, Any], document: Document) -> Iterator[Diagnostic]:
+    for name in named:
+        if not is_name(name):
+            yield Diagnostic(
+                "spec/bad-text",
+                f"{quoted(name)} cannot be a name",
+                document.span((section, name), key=True),
+                label="use letters, digits, spaces and . _ : / + @ -",
+            )
+
+
+def _check_models_named(models: Mapping[str, Any], document: Document) -> Iterator[Diagnostic]:
+    for name, model in models.items():
+        if isinstance(model, dict) and "use" not in model and "config" not in model:
+            yield Diagnostic(
+                "spec/missing-key",
+                f"`{name}` lacks `use`",
+                document.span(("models", name), key=True),
+                label="add `use` with a model name of the catalog",
+            )
+
+
+def _check_workload_models(
+    workloads: Mapping[str, Any], models: Mapping[str, Any], document: Document
+) -> Iterator[Diagnostic]:
+    for name, workload in workloads.items():
+        wanted = _mapping(workload).get("model")
+        if not isinstance(wanted, str) or wanted in models or not models:
+            continue
+        close = nearest(wanted, models) if len(models) <= _MOST_CHOICES else None
+        known = ", ".join(list(models)[:10]) + (", ..." if len(models) > 10 else "")
+        yield Diagnostic(
+            "spec/unknown-model",
+            f"{quoted(wanted)} is not under `models`",
+            document.span(("workloads", name, "model")),
+            label=f"did you mean `{close}`?" if close else "",
+            help=(f"models here: {known}",),
+        )
+
+
+def _check_repeats(items: object, path: YamlPath, key: str, what: str, document: Document) -> Iterator[Diagnostic]:
+    first: dict[str, Span] = {}
+    for index, item in enumerate(items if isinstance(items, list) else []):
+        name = _mapping(item).get(key)
+        if not isinstance(name, str):
+            continue
+        span = document.span((*path, index, key))
+        if name in first:
+            yield Diagnostic(
+                "spec/duplicate-name",
+                f"two {what.removesuffix('y') + 'ies' if what.endswith('y') else what + 's'} are called `{name}`",
+                span,
+                label="give it another name",
+                related=((first[name], "first here"),),
+            )
+        first.setdefault(name, span)
+
+
+def _check_daily_tokens(name: str, workload: WorkloadSpec, span: Callable[..., Span]) -> Iterator[Diagnostic]:
+    daily = workload.traffic.daily_requests()
+    if daily is None or not workload.traffic.daily_tokens_disagree():
+        return
+    larger = "input" if daily[0] > daily[1] else "output"
+    yield _warning(
+        "spec/tokens-disagree",
+        f"input tokens mean {daily[0]:,.0f} requests a day, output tokens {daily[1]:,.0f}",
+        span(("workloads", name, "traffic", "tokens_per_day")),
+        f"the larger is used (`{larger}`); tokens per day over the mean length should agree within 5 %",
+    )
+
+
+def _check_truncation(
+    name: str, workload: WorkloadSpec, spec: FleetSpec, span: Callable[..., Span]
+) -> Iterator[Diagnostic]:
+    limit = spec.models[workload.model].max_model_len or DEFAULT_MAX_MODEL_LEN_TOKENS
+    traffic = workload.traffic
+    cut = joint_truncation(traffic.input_tokens.lengths, traffic.output_tokens.lengths, limit)
+    if cut.share > TRUNCATION_WARNING_SHARE:
+        yield _warning(
+            "spec/truncated-lengths",
+            f"{cut.share * 100:.2g} % of the requests of `{name}` are longer than max_model_len {limit:,} and are cut",
+            span(("workloads", name, "traffic", "input_tokens")),
+            f"raise `max_model_len` of model `{workload.model}`, or shorten the lengths",
+        )
+
+
+def _warning(code: str, message: str, span: Span, label: str = "") -> Diagnostic:
+    return Diagnostic(code, message, span, Severity.WARNING, label)

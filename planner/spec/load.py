@@ -1,0 +1,111 @@
+"""Read a spec: text in; a frozen FleetSpec, or every mistake with its place, out. Never raises on any text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from planner.diagnostics import Diagnostic, Span, has_errors, sort_key
+from planner.source import Document, YamlPath, parse
+from planner.spec.checks import check_names, check_plausibility
+from planner.spec.describe import Places, describe
+from planner.spec.fleet import FleetSpec
+from planner.spec.gate import check_gate
+
+
+@dataclass(frozen=True)
+class LoadedSpec:
+    """A spec that was read: the model when it is usable, and what was found, sorted by place."""
+
+    path: str
+    spec: FleetSpec | None
+    diagnostics: tuple[Diagnostic, ...]
+    document: Document | None
+
+    def span(self, path: YamlPath, key: bool = False) -> Span:
+        """Return the place of a value of the merged spec (under `defaults` when the model inherits it), or its key."""
+        if self.document is None:
+            return Span(self.path, 1, 1, 2)
+        return Places(self.document).span(path, key)
+
+
+def load_spec(text: str, path: str) -> LoadedSpec:
+    """Read a spec. `path` names the file in messages; nothing is opened."""
+    document, diagnostics = parse(text, path)
+    if document is None:
+        return LoadedSpec(path, None, _tidy(diagnostics), None)
+    gate = check_gate(document)
+    if gate:
+        return LoadedSpec(path, None, _tidy([*diagnostics, *gate]), document)
+    spec, found = _validate(document)
+    diagnostics.extend(found)
+    if has_errors(diagnostics):
+        spec = None
+    return LoadedSpec(path, spec, _tidy(diagnostics), document)
+
+
+def _validate(document: Document) -> tuple[FleetSpec | None, list[Diagnostic]]:
+    places = Places(document)
+    data, empty = _without_nulls(document.data, ())
+    diagnostics = [_no_value(document, path) for path in empty]
+    merged = _merge_defaults(data)
+    diagnostics.extend(check_names(merged, document))
+    try:
+        spec = FleetSpec.model_validate(merged)
+    except ValidationError as error:
+        diagnostics.extend(describe(error, FleetSpec, places))
+        return None, diagnostics
+    diagnostics.extend(check_plausibility(spec, places.span))
+    return spec, diagnostics
+
+
+def _without_nulls(value: Any, path: YamlPath) -> tuple[Any, list[YamlPath]]:
+    """Return a copy without keys that have no value, and the paths of those keys. `x-` keys are left alone."""
+    empty: list[YamlPath] = []
+    if isinstance(value, dict):
+        copy = {}
+        for key, item in value.items():
+            if item is None and not key.startswith("x-"):
+                empty.append((*path, key))
+            else:
+                copy[key], below = _without_nulls(item, (*path, key)) if not key.startswith("x-") else (item, [])
+                empty.extend(below)
+        return copy, empty
+    if isinstance(value, list):
+        parts = [_without_nulls(item, (*path, index)) for index, item in enumerate(value)]
+        return [part for part, _ in parts], [found for _, below in parts for found in below]
+    return value, empty
+
+
+def _no_value(document: Document, path: YamlPath) -> Diagnostic:
+    return Diagnostic(
+        "spec/no-value",
+        f"`{path[-1]}` has no value",
+        document.span(path, key=True),
+        label="give it one, or remove the key",
+    )
+
+
+def _merge_defaults(data: dict[str, Any]) -> dict[str, Any]:
+    defaults, models = data.get("defaults"), data.get("models")
+    if not isinstance(defaults, dict) or not isinstance(models, dict):
+        return data
+    return data | {"models": {name: _deep_merge(defaults, model) for name, model in models.items()}}
+
+
+def _deep_merge(below: Any, above: Any) -> Any:
+    """Return `above` completed by `below`: mappings key by key, everything else replaced."""
+    if not isinstance(below, dict) or not isinstance(above, dict):
+        return above
+    merged = dict(below)
+    for key, value in above.items():
+        merged[key] = _deep_merge(below[key], value) if key in below else value
+    return merged
+
+
+def _tidy(diagnostics: list[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Sort by place and say everything once."""
+    unique = {(d.code, d.span, d.message): d for d in reversed(diagnostics)}
+    return tuple(sorted(unique.values(), key=sort_key))

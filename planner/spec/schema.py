@@ -1,0 +1,71 @@
+"""JSON Schema of a spec, for editors: the YAML side of every field with its sentence.
+
+Keeps to what draft 7 and draft 2020-12 read alike: no `prefixItems`, no keywords beside `$ref`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from planner.spec.fleet import FleetSpec
+from planner.spec.lengths import LengthSpec
+from planner.spec.traffic import RateSpec
+
+_DIALECT = "http://json-schema.org/draft-07/schema#"
+_EXTENSION_KEYS = {"^x-": {"description": "Ignored: a home for notes and YAML anchors."}}
+_SHORT_FORMS = {LengthSpec.__name__: "constant", RateSpec.__name__: "peak"}
+
+_Schema = dict[str, Any]
+
+
+def spec_schema() -> _Schema:
+    """Return the JSON schema of a spec as plain data."""
+    generated = FleetSpec.model_json_schema(by_alias=True)
+    definitions = {name: _clean(schema) for name, schema in generated.pop("$defs").items()}
+    for name, key in _SHORT_FORMS.items():
+        definitions[name] = _with_short_form(definitions[name], key)
+    schema: _Schema = {"$schema": _DIALECT, "title": "Fleet spec of planner, version 1"}
+    schema |= _clean(generated)
+    schema["$defs"] = dict(sorted(definitions.items()))
+    return schema
+
+
+def spec_schema_text() -> str:
+    """Return the schema as the text of `fleet.schema.json`."""
+    return json.dumps(spec_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _clean(node: Any) -> Any:
+    """Return a copy without generated titles and nulls, references alone, and `x-` keys allowed."""
+    if isinstance(node, list):
+        return [_clean(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    copy = {key: _clean(value) for key, value in node.items() if not (key == "title" and isinstance(value, str))}
+    if copy.get("default", ...) is None:
+        del copy["default"]
+    if copy.get("additionalProperties") is False and "properties" in copy:
+        copy["patternProperties"] = _EXTENSION_KEYS
+    return _without_reference_siblings(_without_null(copy))
+
+
+def _without_null(schema: _Schema) -> _Schema:
+    """Drop `null` from a choice: a key without a value is refused."""
+    choices = [choice for choice in schema.get("anyOf", ()) if choice != {"type": "null"}]
+    if len(choices) == len(schema.get("anyOf", ())):
+        return schema
+    rest = {key: value for key, value in schema.items() if key != "anyOf"}
+    return (choices[0] | rest) if len(choices) == 1 else rest | {"anyOf": choices}
+
+
+def _without_reference_siblings(schema: _Schema) -> _Schema:
+    if "$ref" not in schema or len(schema) == 1:
+        return schema
+    return {key: value for key, value in schema.items() if key != "$ref"} | {"allOf": [{"$ref": schema["$ref"]}]}
+
+
+def _with_short_form(schema: _Schema, key: str) -> _Schema:
+    """Allow the value of one key in place of the whole mapping."""
+    short = {name: value for name, value in schema["properties"][key].items() if name != "description"}
+    return {"description": schema.get("description", ""), "anyOf": [short, schema]}

@@ -1,0 +1,66 @@
+"""Workloads: a class of traffic of one model, with its latency objectives."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field, GetJsonSchemaHandler
+from pydantic_core import CoreSchema
+
+from planner.spec.fields import Duration, Line
+from planner.spec.readers import OneOf, Planned
+from planner.spec.section import Section
+from planner.spec.selector import Selector
+from planner.spec.traffic import TrafficSpec
+from planner.spec.vocabulary import SLO_METRICS
+
+_MEANING = {
+    "ttft": "Time to first token",
+    "tpot": "Time per output token after the first",
+    "itl": "Time between two tokens of one request",
+    "e2e": "Time from arrival to the last token",
+}
+
+
+class _SloSchema:
+    """Shows editors one described property per objective instead of a pattern of keys."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        values = handler(schema)["additionalProperties"]
+        properties = {
+            metric: values | {"description": f"{_MEANING[metric.split('_')[0]]}, {metric.split('_')[1]}: at most this."}
+            for metric in SLO_METRICS
+        }
+        return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+SloMetric = Annotated[str, OneOf("latency objective", SLO_METRICS)]
+
+
+class WorkloadSpec(Section):
+    """Traffic of one model with its latency objectives."""
+
+    model: Line
+    """Name of the model under `models` that serves this workload."""
+    traffic: TrafficSpec
+    """How many requests, when and how long."""
+    slo: Annotated[dict[SloMetric, Duration], _SloSchema()] = Field(default_factory=dict)
+    """Latency objectives, such as `ttft_p95: 500 ms`; none means that only throughput counts."""
+    allow: Selector = Selector()
+    """Only use offers that match."""
+    deny: Selector = Selector()
+    """Never use offers that match one of these."""
+    priority: Annotated[None, Planned("`priority`")] = None
+    """Not supported yet."""
+    spot: Annotated[None, Planned("`spot`")] = None
+    """Not supported yet."""
+    deadline: Annotated[None, Planned("`deadline`")] = None
+    """Not supported yet."""
+    compare_api: Annotated[None, Planned("`compare_api`")] = None
+    """Not supported yet."""
+    growth: Annotated[None, Planned("`growth`")] = None
+    """Not supported yet."""
+    images: Annotated[None, Planned("`images`")] = None
+    """Not supported yet."""
+    lora: Annotated[None, Planned("`lora`")] = None
+    """Not supported yet."""
