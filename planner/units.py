@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-UnitErrorKind = Literal["missing-unit", "unknown-unit", "not-a-quantity", "out-of-range"]
+UnitErrorKind = Literal["missing-unit", "unknown-unit", "not-a-quantity", "out-of-range", "negative"]
 
 SECONDS_PER_DAY = 86400.0
 _SCALES = MappingProxyType({"k": 1e3, "M": 1e6, "G": 1e9})
@@ -200,7 +200,7 @@ def _in_range(amount: float, written: object, wanted: Dimension) -> float:
     if not math.isfinite(amount):
         raise UnitError(f"{_quote(written)} is not a finite number", f"write {wanted.noun}", "out-of-range")
     if amount < 0:
-        raise UnitError(f"{_quote(written)} is negative", f"{wanted.noun} is zero or more", "out-of-range")
+        raise UnitError(f"{_quote(written)} is negative", f"{wanted.noun} is zero or more", "negative")
     if amount > wanted.maximum:
         raise UnitError(
             f"{_quote(written)} is more than the whole",
@@ -267,6 +267,8 @@ def _foreign_unit(unit: str, wanted: Dimension) -> str:
     for other in DIMENSIONS.values():
         if unit in other.units:
             return f"{_quote(unit)} measures {other.noun}; this field is {wanted.noun}"
+    if bits := _BITS.fullmatch(unit):
+        return f"{_quote(unit)} is {_BIT_NAMES[bits[1]]}; this field is {wanted.noun}"
     return f"{_quote(unit)} is not a unit of {wanted.noun.removeprefix('a ').removeprefix('an ')}"
 
 

@@ -39,6 +39,8 @@ class StepTable:
         tokens = np.arange(0.0, budget + 2 * _CHUNK_GRID, _CHUNK_GRID)
         mixed = step_s(step, batch[:, None] + tokens + 1e-6, batch[:, None], 0.0, tokens, prompt_tokens)
         added = step.prefill_factor * (np.asarray(mixed) - empty[:, None])
+        # A prompt without company pays its factor on the whole step.
+        added[0] = step.prefill_factor * np.asarray(mixed)[0] - empty[0]
         added[:, 0] = 0.0
         return cls(empty.tolist(), context_s, np.maximum(added, 0.0).tolist())
 

@@ -1,24 +1,86 @@
-"""Drop what fewer GPUs of the same type can replace: k copies of one for one of the other, for every workload."""
+"""Drop what something else replaces: narrower formats everywhere, or k replicas on no more GPUs of the same type."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.candidates.types import Array, Candidate, Rejection, Service, Shape
+from planner.candidates.pairs import Indices, ShapeArrays
+from planner.candidates.types import Array, Candidate, Rejection, Shape
+from planner.physics.step import SHARED_FIELDS
 
 DOMINATED_RULE = "dominated"
 FIRST_PASS_MARGIN = 1.1  # mean flows must differ by more than this before they decide for the latency pass
-SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+MIXING_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+RATE_FIELDS = ("_per_s",)  # achievable rates describe the seconds, they cost none
+NEUTRAL_FIELDS = frozenset({"window_tokens", "half_tokens", "data_ranks", "expert_share", "expert_miss_log"})
+FASTER_WHEN_LARGER = frozenset({"streams"})
+CEIL_SLACK = 1e-9
 
-RowNeed = Callable[[Candidate, Service], float]
+Formats = tuple[str, str]
+_PREFERENCE = ("fp8", "int8", "int4")  # among equals the more common format wins; native ones come first
 
 
-def kept_shapes(shapes: Sequence[Shape], rates: Array) -> tuple[NDArray[np.intp], list[Rejection]]:
-    """Return the shapes to rate further, and a rejection for each that is dominated or carries nothing.
+def kept_formats(arrays: ShapeArrays) -> tuple[Indices, list[Rejection]]:
+    """Return the shapes whose formats are worth rating, and a rejection for each of the others.
+
+    Exact: a pair of formats goes when another pair is at least as fast in every term of the step and holds at least as
+    many sequences, on every GPU type and in every layout where the first one fits. The model then runs in the other
+    pair wherever it would have run in this one, which also respects one format for the whole model.
+    """
+    by_formats: dict[Formats, dict[tuple[str, object], int]] = defaultdict(dict)
+    for i, shape in enumerate(arrays.shapes):
+        by_formats[shape.weights, shape.kv_cache][shape.gpu, shape.layout] = i
+    costs = _costs(arrays)
+    replaced: dict[Formats, Formats] = {}
+    order = sorted(by_formats, key=lambda f: (_PREFERENCE.index(f[0]) if f[0] in _PREFERENCE else -1, f))
+    for formats in reversed(order):
+        for other in order:
+            if other != formats and other not in replaced and _covers(by_formats[other], by_formats[formats], costs):
+                replaced[formats] = other
+                break
+    rejections = [
+        Rejection(DOMINATED_RULE, s.model, s.name, s.gpu, _format_reason(replaced[s.weights, s.kv_cache]))
+        for s in arrays.shapes
+        if (s.weights, s.kv_cache) in replaced
+    ]
+    keep = [i for i, s in enumerate(arrays.shapes) if (s.weights, s.kv_cache) not in replaced]
+    return np.array(keep, dtype=np.intp), rejections
+
+
+def _format_reason(other: Formats) -> str:
+    return f"{other[0]} weights with {other[1]} KV are at least as fast and as small wherever these formats fit"
+
+
+def _costs(arrays: ShapeArrays) -> Array:
+    """Return, by shape, everything that makes a step slower or the cache smaller: less is never worse."""
+    step = arrays.step
+    columns = []
+    for name, value in vars(step).items():
+        if name in SHARED_FIELDS or name in NEUTRAL_FIELDS or name.endswith(RATE_FIELDS):
+            continue
+        column = np.broadcast_to(np.asarray(value, dtype=np.float64), (len(arrays.shapes),))
+        columns.append(-column if name in FASTER_WHEN_LARGER else column)
+    budgets = [s.budget for s in arrays.shapes]
+    columns.append(np.array([-b.kv_pool_bytes for b in budgets]))
+    columns.append(np.array([b.kv.global_bytes_per_token for b in budgets]))
+    columns.append(np.array([b.kv.local_bytes_per_token for b in budgets]))
+    columns.append(np.array([b.kv.fixed_bytes for b in budgets]))
+    return np.stack(columns, axis=1)
+
+
+def _covers(other: dict[tuple[str, object], int], formats: dict[tuple[str, object], int], costs: Array) -> bool:
+    if not formats.keys() <= other.keys():
+        return False
+    rows = [other[key] for key in formats]
+    return bool((costs[rows] <= costs[list(formats.values())]).all())
+
+
+def kept_shapes(shapes: Sequence[Shape], rates: Array) -> tuple[Indices, list[Rejection]]:
+    """Return the shapes to rate further, and a rejection for each that is dominated.
 
     `rates` are mean requests/s of one replica, [shape, workload]. A shape goes when k replicas of another of the same
     GPU type and formats carry at least as much of every workload with `FIRST_PASS_MARGIN` to spare, on no more GPUs.
@@ -40,7 +102,8 @@ def kept_shapes(shapes: Sequence[Shape], rates: Array) -> tuple[NDArray[np.intp]
             shapes[j].model,
             shapes[j].name,
             shapes[j].gpu,
-            f"{copies} x {shapes[i].name} carries at least as much of every workload on {copies * shapes[i].gpus} GPUs instead of {shapes[j].gpus}",
+            f"{copies} x {shapes[i].name} carries at least as much of every workload on {copies * shapes[i].gpus} "
+            f"GPUs instead of {shapes[j].gpus}",
         )
         for j, (i, copies) in sorted(killer.items())
     ]
@@ -64,49 +127,63 @@ def kept_candidates(candidates: Sequence[Candidate]) -> list[Candidate]:
     for candidate in candidates:
         shape = candidate.shape
         groups[shape.model, shape.gpu, shape.weights, shape.kv_cache, *candidate.cells].append(candidate)
-    kept: list[Candidate] = []
-    for key in sorted(groups):
-        members = sorted(groups[key], key=lambda c: (c.shape.gpus, c.min_replicas, c.name))
-        alive: list[Candidate] = []
-        for other in members:
-            if not any(_replaces(one, other) for one in alive):
-                alive = [one for one in alive if not _replaces(other, one)] + [other]
-        kept += alive
+    kept = [c for key in sorted(groups) for c in _undominated(groups[key])]
     return sorted(kept, key=lambda c: c.name)
 
 
-def _replaces(one: Candidate, other: Candidate) -> bool:
-    """Tell whether k replicas of `one` do all that one of `other` does, on no more GPUs, wherever `other` may be used."""
-    copies = _copies_needed(one, other)
-    if copies == 0 or copies * one.shape.gpus > other.shape.gpus:
-        return False
-    if one.shape.node_gpus > other.shape.node_gpus or one.shape.nodes_spanned > other.shape.nodes_spanned:
-        return False
-    return one.min_replicas <= copies * other.min_replicas
+def _undominated(group: list[Candidate]) -> list[Candidate]:
+    members = sorted(group, key=lambda c: (c.shape.gpus, c.min_replicas, -c.mean_batch, c.name))
+    replaces = _replaces(members)
+    alive: list[int] = []
+    for j in range(len(members)):
+        if not replaces[alive, j].any():
+            alive = [i for i in alive if not replaces[j, i]] + [j]
+    return [members[i] for i in alive]
 
 
-def _copies_needed(one: Candidate, other: Candidate) -> int:
-    if any(w not in one.services for w in other.services):
-        return 0
-    worst = max(_excess(one, other, row) for row in (_hbm, _time))
-    return max(1, int(np.ceil(worst - 1e-9)))
-
-
-def _excess(one: Candidate, other: Candidate, row: RowNeed) -> float:
-    """Bound one row's need of `one` by a mean of the rows of `other`, at the best of a few mixing shares."""
-    return min(
-        max(
-            row(one, s) / (a * _hbm(other, other.services[w]) + (1.0 - a) * _time(other, other.services[w]))
-            for w, s in one.services.items()
-            if w in other.services
-        )
-        for a in SHARES
+def _replaces(members: list[Candidate]) -> NDArray[np.bool_]:
+    """Tell, for [i, j], whether k replicas of i do all that one of j does, wherever j may be used."""
+    workloads = sorted({w for c in members for w in c.services})
+    hbm, time = _needs(members, workloads)
+    asked = time > 0.0
+    able = ~(asked[None, :, :] & ~asked[:, None, :]).any(axis=2)
+    worst = np.where(able, np.maximum(_excess(hbm, hbm, time), _excess(time, hbm, time)), np.inf)
+    copies = np.maximum(1.0, np.ceil(worst * (1.0 - CEIL_SLACK)))
+    gpus = np.array([c.shape.gpus for c in members])
+    node = np.array([c.shape.node_gpus for c in members])
+    spanned = np.array([c.shape.nodes_spanned for c in members])
+    least = np.array([c.min_replicas for c in members])
+    return np.asarray(
+        (copies * gpus[:, None] <= gpus[None, :])
+        & (node[:, None] <= node[None, :])
+        & (spanned[:, None] <= spanned[None, :])
+        & (least[:, None] <= copies * least[None, :])
+        & ~np.eye(len(members), dtype=bool)
     )
 
 
-def _hbm(candidate: Candidate, service: Service) -> float:
-    return service.residence_s * service.kv_bytes / candidate.kv_pool_bytes
+def _excess(row: Array, hbm: Array, time: Array) -> Array:
+    """Bound, for [i, j], one row of i by a mean of the two rows of j, at the best of a few mixing shares."""
+    best = np.full((len(row), len(row)), np.inf)
+    for share in MIXING_SHARES:
+        mixed = share * hbm + (1.0 - share) * time
+        most = np.zeros_like(best)
+        for w in range(row.shape[1]):
+            asked = mixed[:, w] > 0.0
+            ratio = np.divide(row[:, w][:, None], mixed[:, w][None, :], out=np.zeros_like(best), where=asked[None, :])
+            np.maximum(most, ratio, out=most)
+        np.minimum(best, most, out=best)
+    return best
 
 
-def _time(candidate: Candidate, service: Service) -> float:
-    return max(service.busy_s, service.residence_s / candidate.max_num_seqs)
+def _needs(members: list[Candidate], workloads: list[str]) -> tuple[Array, Array]:
+    """Return the HBM row and the tightest other row by candidate and workload, 0 where it does not serve."""
+    hbm = np.zeros((len(members), len(workloads)))
+    time = hbm.copy()
+    for i, candidate in enumerate(members):
+        for j, workload in enumerate(workloads):
+            if workload in candidate.services:
+                s = candidate.services[workload]
+                hbm[i, j] = s.residence_s * s.kv_bytes / candidate.kv_pool_bytes
+                time[i, j] = max(s.busy_s, s.residence_s / candidate.max_num_seqs)
+    return hbm, time

@@ -183,7 +183,7 @@ class _Checker:
     def _not_sold(self, gpu: str, provider: str, regions: list[str], path: YamlPath) -> Diagnostic:
         where = f"sold in {_some(regions)}" if regions else "remove it, or choose another provider"
         there = "in this region" if regions else "in the catalog"
-        return Diagnostic("catalog/not-sold", f"{provider} does not sell {gpu} {there}", self._span(path), label=where)
+        return Diagnostic("catalog/not-sold", f"{provider} has no priced {gpu} {there}", self._span(path), label=where)
 
     def _selected_region(self, name: object, path: YamlPath) -> Iterator[Diagnostic]:
         if not isinstance(name, str) or any(sign in name for sign in _GLOB):

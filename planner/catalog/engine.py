@@ -20,9 +20,10 @@ KvPolicy = Literal["reserving", "preempting"]
 class EngineProfile:
     """What the planner knows about one engine at one version.
 
-    `versions` is the measured range whose speed constants apply, `memory.versions` the one of the memory constants;
-    `extrapolated` and `memory_extrapolated` tell that the version lies outside of it. `reserving` engines admit a
-    request only when the cache of its whole answer is free; `preempting` ones take it back when it runs out.
+    `versions` is the measured range whose speed constants apply, and `extrapolated` tells that the version lies outside
+    of it. `memory.versions` is the range of the memory constants, and `memory_extrapolated` tells that it was not
+    measured or does not hold the version. A `reserving` engine admits a request only when the cache of its whole answer
+    is free; a `preempting` one takes cache back when it runs out.
     """
 
     name: str
@@ -123,7 +124,7 @@ def measured_near(ranges: Sequence[T], chosen: T) -> T:
 def profile(file: EngineFile, version: str) -> EngineProfile:
     """Return the profile of an engine at `version`. Raises `ValueError` for memory constants that cannot be used."""
     speed, memory = covering(file.ranges, version), covering(file.memory, version)
-    near, memory_near = measured_near(file.ranges, speed), measured_near(file.memory, memory)
+    near = measured_near(file.ranges, speed)
     return EngineProfile(
         name=file.name,
         version=version,
@@ -134,8 +135,8 @@ def profile(file: EngineFile, version: str) -> EngineProfile:
         kv_policy=speed.kv_policy,
         max_num_seqs=speed.max_num_seqs,
         max_num_batched_tokens=speed.max_num_batched_tokens,
-        memory=engine_memory(file.name, str(memory_near), memory.constants, memory.source),
-        memory_extrapolated=not _inside(memory_near, version),
+        memory=engine_memory(file.name, str(memory), memory.constants, memory.source),
+        memory_extrapolated=not (memory.measured and _inside(memory, version)),
         source=speed.source,
     )
 

@@ -57,20 +57,26 @@ def shown_path(path: Path) -> str:
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
-def _read_text(path: Path) -> str:
+def read_bytes(path: Path) -> bytes:
+    """Read one file of at most `MAX_FILE_BYTES`. Raises `DiagnosticError` naming the file."""
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
-            raise DiagnosticError(
-                [Diagnostic("catalog/unreadable", f"{shown_path(path)} is larger than {MAX_FILE_BYTES} bytes")]
-            )
-        return path.read_bytes().decode()
-    except UnicodeDecodeError:
-        raise DiagnosticError([Diagnostic("catalog/unreadable", f"{shown_path(path)} is not UTF-8 text")]) from None
+            raise _unreadable(f"{shown_path(path)} is larger than {MAX_FILE_BYTES // 1_000_000} MB")
+        return path.read_bytes()
     except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise DiagnosticError(
-            [Diagnostic("catalog/unreadable", f"cannot read {shown_path(path)}: {reason.lower()}")]
-        ) from None
+        reason = (error.strerror or type(error).__name__).lower()
+        raise _unreadable(f"cannot read {shown_path(path)}: {reason}") from None
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return read_bytes(path).decode()
+    except UnicodeDecodeError:
+        raise _unreadable(f"{shown_path(path)} is not UTF-8 text") from None
+
+
+def _unreadable(message: str) -> DiagnosticError:
+    return DiagnosticError([Diagnostic("catalog/unreadable", message)])
 
 
 def read_record(path: Path, record: type[R]) -> R:

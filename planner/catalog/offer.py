@@ -110,7 +110,7 @@ def exact_day(text: str) -> date | None:
 
 
 def expand(file: OfferFile, countries: Mapping[str, str]) -> tuple[CatalogOffer, ...]:
-    """Return one offer per instance and region, sorted. Rows of unknown price lists are left out (`check` reports them)."""
+    """Return one offer per instance and region, sorted. Rows of unknown price lists are left out; `check` names them."""
     offers = (offer for instance in file.instances for offer in _of_instance(file, instance, countries))
     return tuple(sorted(offers, key=lambda o: (o.instance, o.gpu, o.gpus_per_node, o.region, o.memory_gib or 0.0)))
 

@@ -16,7 +16,7 @@ from planner.catalog.engine import EngineFile, EngineProfile, profile, version_k
 from planner.catalog.gpu import GpuEntry
 from planner.catalog.index import CatalogIndex, NotModelled
 from planner.catalog.labels import AliasFile, Label, LabelFile, folded
-from planner.catalog.loading import R, file_names, read_document, read_record, shown_path
+from planner.catalog.loading import R, file_names, read_bytes, read_document, read_record, shown_path
 from planner.catalog.model import ModelEntry
 from planner.catalog.names import UnknownName, resolve
 from planner.catalog.offer import CatalogOffer, OfferFile, expand
@@ -112,12 +112,12 @@ class Catalog:
         return tuple(self._offer_files)
 
     def offers(self, provider: str) -> tuple[CatalogOffer, ...]:
-        """Return a provider's offers of modelled GPUs, sorted by instance, GPU and region. Raises `UnknownName`."""
+        """Return a provider's sold offers of modelled GPUs, by instance, GPU and region. Raises `UnknownName`."""
         modelled = set(self._gpu_files)
-        return tuple(o for o in self.all_offers(provider) if o.gpu in modelled)
+        return tuple(o for o in self.all_offers(provider) if o.gpu in modelled and o.prices_usd_per_node_h)
 
     def all_offers(self, provider: str) -> tuple[CatalogOffer, ...]:
-        """Return a provider's offers with those of GPUs that are not modelled. Raises `UnknownName`."""
+        """Return every row of a provider, also unsold ones and GPUs that are not modelled. Raises `UnknownName`."""
         legal = resolve("provider", provider, self._offer_files, {})
         if legal not in self._offers:
             self._offers[legal] = expand(self.offer_file(legal), self.regions(legal))
@@ -125,11 +125,11 @@ class Catalog:
 
     def offer_file(self, provider: str) -> OfferFile:
         """Return the price file of a provider, by its exact name."""
-        return self._read(self._offer_files[provider], OfferFile)
+        return self._named(self._offer_files[provider], OfferFile, provider, "provider")
 
     def regions(self, provider: str) -> Mapping[str, str]:
         """Return the ISO country of each region of a provider, empty where none is fixed."""
-        return self._read(self.root / "offers" / "regions.yaml", RegionFile).root.get(provider, {})
+        return self._read_if_there("offers/regions.yaml", RegionFile, RegionFile({})).root.get(provider, {})
 
     def commitment_ratio(self, provider: str, instance: str, term: str, upfront: str | None = None) -> Ratio | None:
         """Return the price of `term` over on-demand for an instance type, its own family's first, or None.
@@ -187,7 +187,7 @@ class Catalog:
         """Return `sha256:...` over the paths and bytes of all YAML files, sorted by path."""
         total = hashlib.sha256()
         for name, path in self.files().items():
-            content = path.read_bytes()
+            content = read_bytes(path)
             total.update(f"{name}\0{len(content)}\0".encode())
             total.update(content)
         return f"sha256:{total.hexdigest()}"
@@ -195,7 +195,9 @@ class Catalog:
     def files(self) -> dict[str, Path]:
         """Return all files of the catalog by their path inside it, sorted."""
         folders = ("", "calibration", "engines", "gpus", "offers", "quality")
-        found = {f"{folder}/{n}": p for folder in folders for n, p in file_names(self.root / folder).items()}
+        found = {
+            f"{folder}/{n}".lstrip("/"): p for folder in folders for n, p in file_names(self.root / folder).items()
+        }
         found |= {f"models/{n}": p for n, p in self._model_files.items()}
         return dict(sorted(found.items()))
 
@@ -206,27 +208,27 @@ class Catalog:
     @cached_property
     def aliases(self) -> AliasFile:
         """Short names."""
-        return self._read(self.root / "aliases.yaml", AliasFile)
+        return self._read_if_there("aliases.yaml", AliasFile, AliasFile())
 
     @cached_property
     def labels(self) -> LabelFile:
         """Labels of published measurements."""
-        return self._read(self.root / "labels.yaml", LabelFile)
+        return self._read_if_there("labels.yaml", LabelFile, LabelFile())
 
     @cached_property
     def commitments(self) -> CommitmentFile:
         """Price ratios of terms."""
-        return self._read(self.root / "offers" / "commitments.yaml", CommitmentFile)
+        return self._read_if_there("offers/commitments.yaml", CommitmentFile, CommitmentFile(ratios=()))
 
     @cached_property
     def weight_quality(self) -> QualityFile:
         """Published scores by weight format."""
-        return self._read(self.root / "quality" / "weights.yaml", QualityFile)
+        return self._read_if_there("quality/weights.yaml", QualityFile, QualityFile(formats={}))
 
     @cached_property
     def kv_quality(self) -> QualityFile:
         """Published scores by KV cache format."""
-        return self._read(self.root / "quality" / "kv.yaml", QualityFile)
+        return self._read_if_there("quality/kv.yaml", QualityFile, QualityFile(formats={}))
 
     @cached_property
     def _gpu_files(self) -> dict[str, Path]:
@@ -261,10 +263,14 @@ class Catalog:
         self._records[path] = fresh
         return fresh
 
-    def _named(self, path: Path, record: type[R], name: str) -> R:
+    def _read_if_there(self, name: str, record: type[R], empty: R) -> R:
+        path = self.root / name
+        return self._read(path, record) if path.is_file() else empty
+
+    def _named(self, path: Path, record: type[R], name: str, key: str = "name") -> R:
         entry = self._read(path, record)
-        if getattr(entry, "name", name) != name:
-            message = f"{shown_path(path)} must have `name: {name}`, as its path says"
+        if getattr(entry, key) != name:
+            message = f"{shown_path(path)} must have `{key}: {name}`, as its path says"
             raise DiagnosticError([Diagnostic("catalog/misplaced", message)])
         return entry
 

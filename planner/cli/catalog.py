@@ -152,6 +152,8 @@ def _item(value: object, indent: int) -> list[str]:
 def _cell(value: object) -> str:
     if value is None or value == "" or value == {}:
         return "-"
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, float):
         return f"{value:,.6g}" if value < 1e6 else f"{value:,.0f}"
     return str(value)

@@ -10,7 +10,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from statistics import NormalDist
 from typing import Literal, Self
 
@@ -136,23 +136,27 @@ def truncated_share(lengths: Lengths, limit_tokens: float) -> float:
     return lengths.share_above(limit_tokens)
 
 
+def joint_share_above(input: Lengths, output: Lengths, max_tokens: float) -> float:
+    """Return the share of requests whose independent input and output sum to more than `max_tokens`.
+
+    Integrates over the input on a grid that is uniform in the standard normal quantile.
+    """
+    return sum(weight * output.share_above(max_tokens - prompt) for weight, prompt in _grid(input))
+
+
 def joint_truncation(input: Lengths, output: Lengths, max_tokens: float) -> JointTruncation:
     """Cut independent inputs and outputs so that their sum stays within `max_tokens`.
 
-    Integrates over a grid of both, uniform in the standard normal quantile, unless hardly any request can exceed the
-    limit: then nothing is cut.
+    Integrates over a grid of both, unless hardly any request can exceed the limit: then nothing is cut.
     """
     if is_surely_within(input, output, max_tokens):
         return JointTruncation(0.0, input.mean, output.mean)
-    prompts, answers = _grid(input), _grid(output)
     longest = max(max_tokens - 1.0, 1.0)
-    share = sum(weight * output.share_above(max_tokens - prompt) for weight, prompt in prompts)
+    excess = _Excess(output)
+    prompts = _grid(input)
     lost_input = sum(weight * max(prompt - longest, 0.0) for weight, prompt in prompts)
-    lost_output = sum(
-        weight * other * max(answer - (max_tokens - min(prompt, longest)), 0.0)
-        for weight, prompt in prompts
-        for other, answer in answers
-    )
+    lost_output = sum(weight * excess.above(max_tokens - min(prompt, longest)) for weight, prompt in prompts)
+    share = joint_share_above(input, output, max_tokens)
     return JointTruncation(share, max(1.0, input.mean - lost_input), max(1.0, output.mean - lost_output))
 
 
@@ -160,6 +164,21 @@ def is_surely_within(input: Lengths, output: Lengths, max_tokens: float, toleran
     """Tell, at the cost of two quantiles, that at most `tolerance` of the requests can exceed the limit."""
     u = 1.0 - tolerance / 2
     return input.quantile(u) + output.quantile(u) <= max_tokens
+
+
+class _Excess:
+    """Expected tokens beyond a limit, by sums over a grid that are formed once."""
+
+    def __init__(self, lengths: Lengths) -> None:
+        grid = _grid(lengths)
+        self._tokens = [tokens for _, tokens in grid]
+        self._weights = [*accumulate((w for w, _ in reversed(grid)), initial=0.0)][::-1]
+        self._sums = [*accumulate((w * tokens for w, tokens in reversed(grid)), initial=0.0)][::-1]
+
+    def above(self, limit: float) -> float:
+        """Return the mean of what exceeds `limit`, counted as zero where nothing does."""
+        index = bisect_right(self._tokens, limit)
+        return self._sums[index] - limit * self._weights[index]
 
 
 def _grid(lengths: Lengths) -> list[tuple[float, float]]:

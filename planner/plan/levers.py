@@ -21,7 +21,7 @@ LEVERS: dict[Resource, str] = {
 }
 
 
-def limited_by(pool: PoolLoad, state: PoolState, workloads: dict[str, ResolvedWorkload], hbm_load: float) -> Resource:
+def limited_by(state: PoolState, workloads: Mapping[str, ResolvedWorkload], hbm_load: float) -> Resource:
     """Name the scarce resource: KV room if that row is the fullest, else what the tightest latency limit consists of."""
     tightest = max(
         (

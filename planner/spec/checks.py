@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from planner.diagnostics import Diagnostic, Severity, Span
-from planner.physics.lengths import joint_truncation
+from planner.physics.lengths import is_surely_within, joint_share_above
 from planner.source import Document, YamlPath, nearest
 from planner.spec.fields import is_name
 from planner.spec.fleet import FleetSpec
@@ -28,7 +28,7 @@ def check_names(data: Mapping[str, Any], document: Document) -> Iterator[Diagnos
     yield from _check_own_names("models", models, document)
     yield from _check_own_names("workloads", workloads, document)
     yield from _check_models_named(models, document)
-    yield from _check_workload_models(workloads, models, document)
+    yield from _check_workload_models(workloads, _mapping(document.data.get("models")), document)
     supply = _mapping(data.get("supply"))
     yield from _check_repeats(supply.get("offers"), ("supply", "offers"), "name", "offer", document)
     yield from _check_repeats(data.get("policies"), ("policies",), "id", "policy", document)
@@ -126,11 +126,14 @@ def _check_truncation(
 ) -> Iterator[Diagnostic]:
     limit = spec.models[workload.model].max_model_len or DEFAULT_MAX_MODEL_LEN_TOKENS
     traffic = workload.traffic
-    cut = joint_truncation(traffic.input_tokens.lengths, traffic.output_tokens.lengths, limit)
-    if cut.share > TRUNCATION_WARNING_SHARE:
+    lengths = traffic.input_tokens.lengths, traffic.output_tokens.lengths
+    if is_surely_within(*lengths, limit, TRUNCATION_WARNING_SHARE):
+        return
+    share = joint_share_above(*lengths, limit)
+    if share > TRUNCATION_WARNING_SHARE:
         yield _warning(
             "spec/truncated-lengths",
-            f"{cut.share * 100:.2g} % of the requests of `{name}` are longer than max_model_len {limit:,} and are cut",
+            f"{share * 100:.2g} % of the requests of `{name}` are longer than max_model_len {limit:,} and are cut",
             span(("workloads", name, "traffic", "input_tokens")),
             f"raise `max_model_len` of model `{workload.model}`, or shorten the lengths",
         )

@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 
 from planner.diagnostics import Diagnostic, Span
 from planner.source import Document, YamlPath, format_path, nearest
+from planner.spec.readers import KNOWN_WORDS
 from planner.spec.refuse import MISTAKE, quoted
 from planner.spec.section import Section
 
@@ -124,7 +125,16 @@ def _own(finding: _Finding) -> Diagnostic:
     if context["code"] == "spec/unquoted-number" and (text := document.text_at(here)) is not None:
         label = f'put it in quotes: "{text}"'
     span = _own_span(context, here, finding)
+    if finding.is_key and context["code"] == "spec/unknown-value":
+        return replace(_unknown_word(finding), label=label)
     return Diagnostic(context["code"], context["message"], span, label=label, help=(help,) if help else ())
+
+
+def _unknown_word(finding: _Finding) -> Diagnostic:
+    """Describe a key of a mapping whose keys are a closed list of words, such as `slo`."""
+    words = finding.details.get("ctx", {})["help"].removeprefix(KNOWN_WORDS)
+    parent, key = finding.path[:-1], str(finding.path[-1])
+    return unknown_key(key, parent, tuple(words.split(", ")), _name(parent), finding.document)
 
 
 def _own_span(context: Mapping[str, Any], here: YamlPath, finding: _Finding) -> Span:

@@ -10,11 +10,10 @@ from planner.spec.fields import Line, some
 from planner.spec.model import ModelSpec
 from planner.spec.planning import PlanningSpec
 from planner.spec.policies import PolicySpec
-from planner.spec.readers import Planned, Quantity, Text
+from planner.spec.readers import Planned, SpecVersion, Text
 from planner.spec.reliability import ReliabilitySpec
 from planner.spec.section import Section
 from planner.spec.supply import SupplySpec
-from planner.spec.vocabulary import SPEC_VERSION
 from planner.spec.workload import WorkloadSpec
 
 _DIGEST = r"sha256:[0-9a-f]{64}"
@@ -32,9 +31,7 @@ class CatalogRef(Section):
 class FleetSpec(Section):
     """A fleet of LLM services: what to serve, where hardware may come from, and what must hold."""
 
-    version: Annotated[
-        int, Quantity("count", minimum=SPEC_VERSION, maximum=SPEC_VERSION, whole=True, bounds=f"{SPEC_VERSION}")
-    ]
+    version: Annotated[int, SpecVersion()]
     """Version of this grammar: 1."""
     requires_planner: Line | None = None
     """Releases of the planner that may read this spec, such as `>=0.1`; checked before anything else."""

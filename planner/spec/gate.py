@@ -47,7 +47,7 @@ def _check_version(document: Document) -> list[Diagnostic]:
     is_number = isinstance(version, int) and not isinstance(version, bool)
     if version is None or (is_number and version == SPEC_VERSION):
         return []
-    message = f"`version: {document.text_at(('version',)) or '...'}` is not a version of the spec"
+    message = "`version` is a whole number"
     if is_number:
         message = f"this release reads version {SPEC_VERSION} of the spec, not {version}"
     return [

@@ -57,7 +57,8 @@ def _validate(document: Document) -> tuple[FleetSpec | None, list[Diagnostic]]:
     except ValidationError as error:
         diagnostics.extend(describe(error, FleetSpec, places))
         return None, diagnostics
-    diagnostics.extend(check_plausibility(spec, places.span))
+    if not has_errors(diagnostics):
+        diagnostics.extend(check_plausibility(spec, places.span))
     return spec, diagnostics
 
 

@@ -15,10 +15,14 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from planner.source import nearest
 from planner.spec.refuse import mistake, not_supported_yet, quoted
+from planner.spec.vocabulary import SPEC_VERSION
 from planner.units import DIMENSIONS, Price, UnitError, parse_price, parse_quantity
 
 LONGEST_TEXT = 300
 """Most characters of a name or line of text."""
+
+KNOWN_WORDS = "known: "
+"""Starts the help line that lists a closed set of words."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _JsonSchema = dict[str, Any]
@@ -58,7 +62,7 @@ class Quantity(Scalar):
         try:
             amount = parse_quantity(value, self.dimension)
         except UnitError as error:
-            raise _bad_quantity(error) from error
+            raise _bad_quantity(error, self.bounds) from error
         if self._is_outside(amount):
             raise mistake("spec/out-of-range", f"`{value}` is out of range", f"must be {self.bounds}")
         if not self.whole:
@@ -122,7 +126,7 @@ class OneOf(Scalar):
         close = nearest(value, self.words) if isinstance(value, str) else None
         label = f"did you mean `{close}`?" if close else ""
         raise mistake(
-            "spec/unknown-value", f"{quoted(value)} is no {self.what}", label, help=f"known: {', '.join(self.words)}"
+            "spec/unknown-value", f"{quoted(value)} is no {self.what}", label, help=KNOWN_WORDS + ", ".join(self.words)
         )
 
     def json_schema(self) -> _JsonSchema:
@@ -151,6 +155,18 @@ class Text(Scalar):
 
     def json_schema(self) -> _JsonSchema:
         return {"type": "string", "minLength": 1} | ({"pattern": f"^(?:{self.pattern})$"} if self.pattern else {})
+
+
+class SpecVersion(Scalar):
+    """The version of the grammar that this release reads."""
+
+    def read(self, value: object) -> int:
+        if isinstance(value, int) and value == SPEC_VERSION and not isinstance(value, bool):
+            return value
+        raise mistake("spec/version", f"{quoted(value)} is no version of the spec", f"write `{SPEC_VERSION}`")
+
+    def json_schema(self) -> _JsonSchema:
+        return {"const": SPEC_VERSION}
 
 
 class Flag(Scalar):
@@ -208,7 +224,9 @@ class Planned(Scalar):
         return {"enum": [[], {}]}
 
 
-def _bad_quantity(error: UnitError) -> PydanticCustomError:
+def _bad_quantity(error: UnitError, bounds: str = "") -> PydanticCustomError:
+    if error.kind == "negative":
+        return mistake("spec/out-of-range", error.message, f"must be {bounds}" if bounds else error.hint)
     return mistake(f"spec/{error.kind}", error.message, error.hint, part=(error.start, error.end))
 
 

@@ -5,11 +5,16 @@ Keeps to what draft 7 and draft 2020-12 read alike: no `prefixItems`, no keyword
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
+import textwrap
+from itertools import pairwise
 from typing import Any
 
 from planner.spec.fleet import FleetSpec
 from planner.spec.lengths import LengthSpec
+from planner.spec.section import Section
 from planner.spec.traffic import RateSpec
 
 _DIALECT = "http://json-schema.org/draft-07/schema#"
@@ -22,11 +27,13 @@ _Schema = dict[str, Any]
 def spec_schema() -> _Schema:
     """Return the JSON schema of a spec as plain data."""
     generated = FleetSpec.model_json_schema(by_alias=True)
-    definitions = {name: _clean(schema) for name, schema in generated.pop("$defs").items()}
+    classes = {section.__name__: section for section in Section.__subclasses__()}
+    raw = generated.pop("$defs")
+    definitions = {name: _clean(_described(schema, classes[name])) for name, schema in raw.items()}
     for name, key in _SHORT_FORMS.items():
         definitions[name] = _with_short_form(definitions[name], key)
     schema: _Schema = {"$schema": _DIALECT, "title": "Fleet spec of planner, version 1"}
-    schema |= _clean(generated)
+    schema |= _clean(_described(generated, FleetSpec))
     schema["$defs"] = dict(sorted(definitions.items()))
     return schema
 
@@ -36,15 +43,35 @@ def spec_schema_text() -> str:
     return json.dumps(spec_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
+def _described(schema: _Schema, section: type[Section]) -> _Schema:
+    """Add the sentence under each field. Read here and not by pydantic, which would do it at every start."""
+    texts = _field_texts(section)
+    fields = {field.alias or name: texts[name] for name, field in section.model_fields.items()}
+    properties = {key: {"description": fields[key]} | value for key, value in schema["properties"].items()}
+    return schema | {"properties": properties}
+
+
+def _field_texts(section: type[Section]) -> dict[str, str]:
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(section))).body
+    body = definition.body if isinstance(definition, ast.ClassDef) else []
+    texts: dict[str, str] = {}
+    for field, below in pairwise(body):
+        has_text = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+        if isinstance(field, ast.AnnAssign) and has_text:
+            texts[ast.unparse(field.target)] = inspect.cleandoc(ast.literal_eval(ast.unparse(below)))
+    return texts
+
+
 def _clean(node: Any) -> Any:
     """Return a copy without generated titles and nulls, references alone, and `x-` keys allowed."""
     if isinstance(node, list):
         return [_clean(item) for item in node]
     if not isinstance(node, dict):
         return node
-    copy = {key: _clean(value) for key, value in node.items() if not (key == "title" and isinstance(value, str))}
-    if copy.get("default", ...) is None:
-        del copy["default"]
+    dropped = {"title"} if isinstance(node.get("title"), str) else set()
+    if isinstance(node.get("default"), dict) or node.get("default", ...) is None:
+        dropped.add("default")
+    copy = {key: _clean(value) for key, value in node.items() if key not in dropped}
     if copy.get("additionalProperties") is False and "properties" in copy:
         copy["patternProperties"] = _EXTENSION_KEYS
     return _without_reference_siblings(_without_null(copy))

@@ -120,6 +120,8 @@ class TrafficSpec(Section):
         if len(kinds) > 1:
             both = " and ".join(f"`{kind}`" for kind in kinds)
             raise mistake("spec/conflicting-keys", f"{both} both say how many requests", "keep one", at=kinds[1])
+        if "timezone" in self.model_fields_set and self.hourly is None:
+            raise mistake("spec/conflicting-keys", "`timezone` says when `hourly` starts", "remove it", at="timezone")
         self._check_cache()
         return self
 

@@ -51,7 +51,7 @@ def _compared(name: str, what: str, count: float, stated: float, exception: str,
 
 
 def kv_elements(entry: ModelEntry) -> int:
-    """Return the elements cached per token when all attention layers have the shape given (keys and values, or latent)."""
+    """Return the elements cached per token (keys and values, or latent) when all attention layers have one shape."""
     a = entry.attention
     width = a.kv_lora_rank + a.qk_rope_head_dim if a.kv_lora_rank else 2 * a.kv_heads * a.head_dim
     return a.layers * width

@@ -15,8 +15,6 @@ def findings(catalog: Catalog, provider: str, clock: date) -> Findings:
     """Yield what is wrong or doubtful about the prices of one provider, seen at `clock`."""
     path = catalog.root / "offers" / f"{provider}.yaml"
     file = catalog.offer_file(provider)
-    if file.provider != provider:
-        yield Diagnostic("catalog/misplaced", f"this file must have `provider: {provider}`", place(path, "provider"))
     known = {*catalog.gpu_names(), *(n.name for n in catalog.not_modelled())}
     for position, instance in enumerate(file.instances):
         yield from _instance(file, instance, known, path, position)

@@ -62,7 +62,7 @@ def extra_s(pairs: Pairs, lengths: Lengthwise, cost: Hinge, work: PromptWork, pr
     `\nu` prompts per step make a compound Poisson number of tokens `q`; with a gamma law of the same mean and variance
     (shape `s`, scale `\theta`) the hinge gives `E[(q - q^*)^+] = E[q] Q(s + 1, q^*/\theta) - q^* Q(s, q^*/\theta)`, `Q`
     the regularised upper incomplete gamma function. It is never below `\nu E[(c - q^*)^+]` over chunks `c` nor
-    `(E[q] - q^*)^+`, both lower bounds of the true value.
+    `(E[q] - q^*)^+`, both lower bounds of the true value, and never above that of a full budget.
     """
     mean = prompts_per_step * lengths.prefill
     scale = np.maximum(work.chunk_tokens2 / lengths.prefill, _TINY)
@@ -71,6 +71,7 @@ def extra_s(pairs: Pairs, lengths: Lengthwise, cost: Hinge, work: PromptWork, pr
     gamma = mean * gammaincc(shape + 1.0, hidden / scale) - hidden * gammaincc(shape, hidden / scale)
     overflow = np.maximum(np.maximum(gamma, prompts_per_step * work.overflow_tokens), positive(mean - hidden))
     mixed = cost.jump_s * -np.expm1(-prompts_per_step * work.chunks) + cost.slope_s * overflow
+    mixed = np.minimum(mixed, cost.extra_s(cost.room_tokens))
     return np.where(mixed_steps(pairs, lengths), mixed, prompts_per_step * work.stall_s)
 
 

@@ -1,0 +1,190 @@
+"""Join the stages: spec and catalog in, plan out. The only place that knows their order."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+
+from planner import __version__
+from planner.candidates import CandidateTable, build_table
+from planner.candidates.knowledge import Knowledge
+from planner.catalog import Catalog
+from planner.diagnostics import Diagnostic, DiagnosticError
+from planner.plan.assess import PoolLoad
+from planner.plan.audit import audit, in_words
+from planner.plan.build import Context, build_plan, infeasible_plan
+from planner.plan.infeasible import explain_limits, explain_unserved
+from planner.plan.io import sha256
+from planner.plan.pools import PoolDraft, draft_pools
+from planner.plan.rerate import corrected, corrections
+from planner.plan.reroute import reroutes
+from planner.plan.schema import Digests, Plan, Versions
+from planner.policy import evaluate
+from planner.policy.facts import PlanFacts
+from planner.program.data import FleetProblem
+from planner.program.problem import fleet_problem
+from planner.solve.fleet import SolveLimits, solve
+from planner.solve.outcome import Infeasible, Solution, Unproven
+from planner.solve.packing import Packing
+from planner.spec import FleetSpec, LoadedSpec
+
+MOST_ROUNDS = 12
+Progress = Callable[[str, float], None]
+"""Called with the name of a finished stage and the seconds it took."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line adds to a spec. `time_limit_s` is wall time; a plan cut short by it is unproven."""
+
+    as_of: date | None = None
+    gap: float | None = None
+    time_limit_s: float | None = None
+    write_lp: Path | None = None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A spec with its catalog, ready to be planned."""
+
+    loaded: LoadedSpec
+    spec: FleetSpec
+    catalog: Catalog
+
+
+class BrokenPlan(RuntimeError):  # noqa: N818
+    """A plan that its own audit refuses: a bug, never shown as solved."""
+
+
+@dataclass
+class _Clock:
+    """Times the stages for `progress`; nothing it measures reaches the answer."""
+
+    progress: Progress
+    started: float = field(default_factory=time.perf_counter)
+
+    def lap(self, stage: str) -> None:
+        now = time.perf_counter()
+        self.progress(stage, now - self.started)
+        self.started = now
+
+
+def prepare(loaded: LoadedSpec, catalog: Catalog) -> Prepared:
+    """Check the references of a loaded spec against the catalog. Raises `DiagnosticError` with every mistake."""
+    from planner.candidates.references import check_references
+
+    found = list(loaded.diagnostics)
+    if loaded.spec is not None:
+        found += check_references(loaded, catalog)
+    if loaded.spec is None or any(d.severity == "error" for d in found):
+        raise DiagnosticError(found)
+    return Prepared(loaded, loaded.spec, catalog)
+
+
+def make_plan(prepared: Prepared, options: Options, progress: Progress = lambda _stage, _s: None) -> Plan:
+    """Plan a fleet: candidates, program, solve, audit, policies.
+
+    Raises:
+        DiagnosticError: the catalog or the calibration is incomplete.
+        BrokenPlan: the plan fails its audit.
+    """
+    clock = _Clock(progress)
+    spec, catalog = prepared.spec, prepared.catalog
+    table = _table(spec, catalog)
+    clock.lap("candidates")
+    as_of = options.as_of or spec.planning.as_of or catalog.newest_price_date()
+    context = Context(spec, table, as_of, _digests(prepared, as_of), _versions())
+    unserved = explain_unserved(spec, table)
+    if unserved is not None:
+        return infeasible_plan(context, unserved)
+    limits = SolveLimits(options.gap if options.gap is not None else spec.planning.gap, options.time_limit_s)
+    plan = _solve_and_audit(context, catalog, limits, options, clock)
+    clock.lap("plan")
+    return plan
+
+
+def _table(spec: FleetSpec, catalog: Catalog) -> CandidateTable:
+    try:
+        return build_table(spec, catalog)
+    except ValueError as error:
+        raise DiagnosticError([Diagnostic("catalog/calibration", str(error))]) from error
+
+
+def _solve_and_audit(context: Context, catalog: Catalog, limits: SolveLimits, options: Options, clock: _Clock) -> Plan:
+    """Solve, assess the pools at their mix, lower what does not hold, and solve again until everything does."""
+    spec, table = context.spec, context.table
+    constants = Knowledge.of(catalog, spec.planning.confidence).constants
+    gpu_limits = {catalog.gpu(name).name: n for name, n in sorted(spec.supply.limits.gpus.items())}
+    for _ in range(MOST_ROUNDS):
+        problem = fleet_problem(spec, table, gpu_limits)
+        if options.write_lp is not None:
+            from planner.program.fleet import write_lp
+
+            write_lp(problem, options.write_lp)
+        outcome, packing = solve(problem, limits)
+        clock.lap("solve")
+        if isinstance(outcome, Infeasible) or packing is None:
+            return infeasible_plan(context, explain_limits(spec, problem, limits))
+        drafts = draft_pools(table, outcome.solution, constants)
+        rerouted = reroutes(problem, outcome.solution, drafts)
+        cuts = corrections(table, drafts, _degraded(drafts, rerouted, problem), constants)
+        if not cuts:
+            status = "unproven" if isinstance(outcome, Unproven) else "solved"
+            return _finished(
+                replace(context, table=table), catalog, problem, outcome.solution, packing, drafts, status, rerouted
+            )
+        table = corrected(table, cuts)
+    raise BrokenPlan(f"pools still miss their limits after {MOST_ROUNDS} rounds of correction")
+
+
+def _degraded(drafts: list[PoolDraft], rerouted: dict, problem: FleetProblem) -> list[PoolLoad]:
+    """Return the loads of every pool in every loss of spares."""
+    spares = {r.model: r.spare_replicas for r in problem.rules}
+    by_name = {d.load.name: d.load for d in drafts}
+    loads: list[PoolLoad] = []
+    for lost, rates in sorted(rerouted.items()):
+        for name, own in sorted(rates.items()):
+            gone = spares[by_name[name].shape.model] if name == lost else 0
+            loads.append(replace(by_name[name], replicas=by_name[name].replicas - gone, rates=own))
+    return loads
+
+
+def _finished(
+    context: Context,
+    catalog: Catalog,
+    problem: FleetProblem,
+    solution: Solution,
+    packing: Packing,
+    drafts: list[PoolDraft],
+    status: str,
+    rerouted: dict,
+) -> Plan:
+    spec, table = context.spec, context.table
+    offers = {o.name: o for o in table.supply.offers}
+    usd_per_h = sum(offers[name].usd_per_node_h * count for name, count in packing.count().items())
+    facts = PlanFacts(usd_per_h * spec.planning.hours_per_month, [offers[name] for name in packing.count()], catalog)
+    policies = evaluate(spec, facts, context.as_of)
+    plan = build_plan(context, problem, solution, packing, drafts, status, policies)
+    constants = Knowledge.of(catalog, spec.planning.confidence).constants
+    violations = audit(plan, spec, table, catalog, constants, rerouted)
+    if violations:
+        raise BrokenPlan(in_words(violations))
+    return plan
+
+
+def _digests(prepared: Prepared, as_of: date) -> Digests:
+    document = prepared.loaded.document
+    text = "\n".join(document.lines) if document is not None else ""
+    catalog = prepared.catalog.digest()
+    calibration = sha256(repr(sorted(prepared.catalog.calibration().items())))
+    spec = sha256(text)
+    inputs = sha256(f"{spec}\n{catalog}\n{as_of.isoformat()}\n{__version__}")
+    return Digests(spec=spec, catalog=catalog, calibration=calibration, inputs=inputs, plan="")
+
+
+def _versions() -> Versions:
+    return Versions(planner=__version__, pyomo=version("pyomo"), highs=version("highspy"))

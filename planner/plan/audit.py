@@ -1,0 +1,284 @@
+"""The independent audit: every limit of a finished plan recomputed from spec, catalog and physics.
+
+Nothing here looks at the program, its rows or the solver's word: shapes are rebuilt from what the plan says.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from planner.candidates.selection import admits
+from planner.candidates.types import CandidateTable, PricedOffer, Shape
+from planner.catalog import Catalog
+from planner.physics.constants import SpeedConstants
+from planner.physics.memory import hbm_budget
+from planner.plan.assess import PoolLoad, assess
+from planner.plan.schema import Plan, Pool
+from planner.spec import FleetSpec
+
+MONEY_RTOL = 1e-9
+RATE_RTOL = 1e-6
+
+Rates = Mapping[str, Mapping[str, float]]
+"""Requests/s by pool and workload."""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A limit that a plan breaks: which check, where, and the numbers."""
+
+    check: str
+    subject: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class _Audit:
+    plan: Plan
+    spec: FleetSpec
+    table: CandidateTable
+    catalog: Catalog
+    constants: SpeedConstants
+    reroutes: Mapping[str, Rates]
+
+    @property
+    def offers(self) -> dict[str, PricedOffer]:
+        return {o.name: o for o in self.table.supply.offers}
+
+    def pools_of(self, model: str) -> list[Pool]:
+        return [p for p in self.plan.pools if p.model == model]
+
+
+def audit(
+    plan: Plan,
+    spec: FleetSpec,
+    table: CandidateTable,
+    catalog: Catalog,
+    constants: SpeedConstants,
+    reroutes: Mapping[str, Rates],
+) -> tuple[Violation, ...]:
+    """Return every violation of the spec by the plan; none for a plan that holds.
+
+    `reroutes` gives, for every pool of a model with spares, where its traffic goes when they are lost; whether that
+    works is checked here.
+    """
+    subject = _Audit(plan, spec, table, catalog, constants, reroutes)
+    return tuple(v for check in CHECKS for v in check(subject))
+
+
+def _demand(a: _Audit) -> Iterator[Violation]:
+    """Pool rates of a workload sum to demand x (1 + headroom)."""
+    served: Counter[str] = Counter()
+    for pool in a.plan.pools:
+        served.update(pool.workloads)
+    for name, workload in a.spec.workloads.items():
+        due = workload.traffic.peak_requests_per_s() * (1.0 + a.spec.reliability_of(workload.model).headroom)
+        if abs(served[name] - due) > RATE_RTOL * due:
+            yield Violation("demand", name, f"{served[name]:g} of {due:g} req/s are served")
+
+
+def _money(a: _Audit) -> Iterator[Violation]:
+    """Node prices come from the supply, their sum is the cost of the fleet, and pools share it."""
+    total = 0.0
+    for node in a.plan.nodes:
+        price = a.offers[node.offer].usd_per_node_h
+        total += price * node.nodes
+        if abs(node.usd_per_hour - price * node.nodes) > MONEY_RTOL * max(1.0, node.usd_per_hour):
+            yield Violation("money", node.offer, f"{node.nodes} nodes at {price:g} USD/h are not {node.usd_per_hour:g}")
+    objective = a.plan.objective
+    if objective is None or abs(objective.usd_per_hour - total) > MONEY_RTOL * max(1.0, total):
+        yield Violation("money", "objective", f"nodes cost {total:g} USD/h, the objective says otherwise")
+    if objective is not None and objective.bound > objective.value * (1.0 + MONEY_RTOL):
+        yield Violation("money", "bound", f"the bound {objective.bound:g} is above the value {objective.value:g}")
+    budget = a.spec.supply.budget_usd_per_month
+    month = total * a.spec.planning.hours_per_month
+    if budget is not None and month > budget * (1.0 + MONEY_RTOL):
+        yield Violation("budget", "supply.budget", f"{month:,.2f} of {budget:,.2f} USD/month")
+
+
+def _memory(a: _Audit) -> Iterator[Violation]:
+    """Every part of the HBM budget recomputed; it must fit, and be what the plan shows."""
+    for pool in a.plan.pools:
+        model = a.table.models[pool.model]
+        engine = model.spec.engine
+        budget = hbm_budget(
+            model.architecture,
+            a.catalog.gpu(pool.gpu).device(),
+            _shape(a, pool).layout,
+            pool.weights,
+            pool.kv_cache,
+            model.memory,
+            pool.max_num_seqs,
+            pool.max_num_batched_tokens,
+            pool.max_model_len,
+            engine.gpu_memory_utilization,
+            engine.chunked_prefill,
+        )
+        shown = pool.hbm_bytes_per_gpu
+        if not budget.fits:
+            yield Violation("memory", pool.name, f"short by {budget.shortfall_bytes:g} bytes per GPU")
+        parts = shown.weights + shown.kv_pool + shown.activations + shown.runtime + shown.graphs + shown.free
+        if (shown.weights, shown.kv_pool) != (budget.weights_bytes, budget.kv_pool_bytes) or parts != shown.usable:
+            yield Violation("memory", pool.name, "the budget shown is not the one recomputed")
+
+
+def _latency(a: _Audit) -> Iterator[Violation]:
+    """Every latency limit of every workload in every pool, at the mix the pool really got."""
+    for name, model in a.table.models.items():
+        pools = a.pools_of(name)
+        loads = [PoolLoad(p.name, _shape(a, p), p.max_num_seqs, p.replicas, p.workloads) for p in pools]
+        for pool, state in zip(pools, assess(model, a.table.workloads, loads, a.constants), strict=True):
+            if state.overload > 1.0 + RATE_RTOL:
+                yield Violation("load", pool.name, f"load is {state.overload:.3f} of what queues can bear")
+            for workload, key in state.misses(a.table.workloads):
+                seconds = state.latency_s[workload, key]
+                limit = a.spec.workloads[workload].slo[key]
+                yield Violation(
+                    "latency", f"{pool.name}/{workload}", f"{key} is {seconds:.4g} s, the limit {limit:g} s"
+                )
+
+
+def _shape(a: _Audit, pool: Pool) -> Shape:
+    return next(
+        c.shape
+        for c in a.table.candidates
+        if c.shape.model == pool.model
+        and (c.shape.gpu, c.shape.weights, c.shape.kv_cache) == (pool.gpu, pool.weights, pool.kv_cache)
+        and (c.shape.layout.tensor, c.shape.layout.pipeline) == (pool.tensor_parallel, pool.pipeline_parallel)
+        and (c.shape.layout.expert, c.shape.layout.attention_data)
+        == (pool.expert_parallel, pool.attention_data_parallel)
+    )
+
+
+def _nodes(a: _Audit) -> Iterator[Violation]:
+    """Replicas fit the nodes at the place they are said to lie, and stock, limits and types hold."""
+    room: Counter[tuple[str, str, str]] = Counter()
+    for node in a.plan.nodes:
+        room[node.gpu, node.provider, node.region] += node.nodes * node.gpus_per_node
+    used: Counter[tuple[str, str, str]] = Counter()
+    for pool in a.plan.pools:
+        per_replica = pool.gpus // pool.replicas
+        for place in pool.placement:
+            used[pool.gpu, place.provider, place.region] += place.replicas * per_replica
+        if sum(place.replicas for place in pool.placement) != pool.replicas:
+            yield Violation("placement", pool.name, "the placement does not add up to the replicas")
+    for key, gpus in used.items():
+        if gpus > room[key]:
+            yield Violation("placement", "/".join(key), f"{gpus} GPUs are used of {room[key]} bought")
+    yield from _stock(a)
+
+
+def _stock(a: _Audit) -> Iterator[Violation]:
+    counts: Counter[str] = Counter()
+    gpus: Counter[str] = Counter()
+    for node in a.plan.nodes:
+        counts[a.offers[node.offer].entry] += node.nodes
+        gpus[node.gpu] += node.nodes * node.gpus_per_node
+    for stock in a.table.supply.stock:
+        if stock.available is not None and counts[stock.entry] > stock.available:
+            yield Violation("stock", stock.entry, f"{counts[stock.entry]} nodes of {stock.available}")
+        if counts[stock.entry] < stock.committed:
+            yield Violation(
+                "commitment", stock.entry, f"{counts[stock.entry]} nodes paid of {stock.committed} committed"
+            )
+    for name, limit in a.spec.supply.limits.gpus.items():
+        gpu = a.catalog.gpu(name).name
+        if gpus[gpu] > limit:
+            yield Violation("limits", gpu, f"{gpus[gpu]} GPUs of {limit}")
+    types = a.spec.supply.limits.gpu_types
+    in_use = {p.gpu for p in a.plan.pools}
+    if types is not None and len(in_use) > types:
+        yield Violation("limits", "gpu_types", f"{len(in_use)} GPU types of {types}")
+
+
+def _rules(a: _Audit) -> Iterator[Violation]:
+    """Shapes, formats, quality and replicas of each model."""
+    for name, model in a.table.models.items():
+        pools = a.pools_of(name)
+        shapes = {_shape(a, p).name for p in pools}
+        if len(shapes) > model.spec.max_shapes:
+            yield Violation("max_shapes", name, f"{len(shapes)} shapes of {model.spec.max_shapes}")
+        if model.spec.uniform_format and len({(p.weights, p.kv_cache) for p in pools}) > 1:
+            yield Violation("uniform_format", name, "its pools differ in weight or KV format")
+        for pool in pools:
+            kept = model.quality[pool.weights, pool.kv_cache].recovery
+            if kept < model.spec.min_quality:
+                yield Violation("quality", pool.name, f"{kept:.4f} is below {model.spec.min_quality:.4f}")
+        replicas = sum(p.replicas for p in pools)
+        if pools and replicas < model.reliability.min_replicas:
+            yield Violation("min_replicas", name, f"{replicas} replicas of {model.reliability.min_replicas}")
+
+
+def _selectors(a: _Audit) -> Iterator[Violation]:
+    """Every workload is served only where its own and its model's selectors allow."""
+    by_place: dict[tuple[str, str, str], list[PricedOffer]] = defaultdict(list)
+    for node in a.plan.nodes:
+        by_place[node.gpu, node.provider, node.region].append(a.offers[node.offer])
+    for pool in a.plan.pools:
+        for place in pool.placement:
+            offers = by_place[pool.gpu, place.provider, place.region]
+            for workload in pool.workloads:
+                if not any(_admitted(a, workload, offer) for offer in offers):
+                    where = f"{place.provider}/{place.region}"
+                    yield Violation("selector", f"{pool.name}/{workload}", f"{where} is not allowed for it")
+
+
+def _admitted(a: _Audit, workload: str, offer: PricedOffer) -> bool:
+    asked = a.spec.workloads[workload]
+    model = a.spec.models[asked.model]
+    return admits(model.allow, model.deny, offer, a.catalog) and admits(asked.allow, asked.deny, offer, a.catalog)
+
+
+def _spares(a: _Audit) -> Iterator[Violation]:
+    """With the spares of any pool gone, the rest carries the demand without headroom, within all latency limits."""
+    for pool in a.plan.pools:
+        model = a.table.models[pool.model]
+        spares = model.reliability.spare_replicas
+        rates = a.reroutes.get(pool.name) if spares else {}
+        if rates is None:
+            yield Violation("spare", pool.name, f"no routing is known for the loss of {spares} replicas")
+            continue
+        yield from _degraded(a, pool, spares, rates)
+
+
+def _degraded(a: _Audit, lost: Pool, spares: int, rates: Rates) -> Iterator[Violation]:
+    if not spares:
+        return
+    model = a.table.models[lost.model]
+    left = {p.name: p.replicas - (spares if p.name == lost.name else 0) for p in a.pools_of(lost.model)}
+    pools = [p for p in a.pools_of(lost.model) if rates.get(p.name)]
+    loads = [PoolLoad(p.name, _shape(a, p), p.max_num_seqs, max(left[p.name], 1), rates[p.name]) for p in pools]
+    served: Counter[str] = Counter()
+    for load in loads:
+        served.update(load.rates)
+        if left[load.name] < 1:
+            yield Violation("spare", lost.name, f"traffic is rerouted to {load.name}, which has no replica left")
+    for name, workload in a.spec.workloads.items():
+        due = workload.traffic.peak_requests_per_s() if workload.model == lost.model else 0.0
+        if served[name] < due * (1.0 - RATE_RTOL):
+            yield Violation(
+                "spare", lost.name, f"{name}: {served[name]:g} of {due:g} req/s are served without its spares"
+            )
+    for load, state in zip(loads, assess(model, a.table.workloads, loads, a.constants), strict=True):
+        if not state.holds(a.table.workloads):
+            missed = ", ".join(f"{w} {key}" for w, key in state.misses(a.table.workloads)) or "overload"
+            yield Violation("spare", lost.name, f"{load.name} misses {missed} without the spares")
+
+
+CHECKS: tuple[Callable[[_Audit], Iterator[Violation]], ...] = (
+    _demand,
+    _money,
+    _memory,
+    _latency,
+    _nodes,
+    _rules,
+    _selectors,
+    _spares,
+)
+
+
+def in_words(violations: tuple[Violation, ...]) -> str:
+    """Return the violations as one text, for a report of a bug."""
+    return "; ".join(f"{v.check} {v.subject}: {v.reason}" for v in violations)

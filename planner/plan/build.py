@@ -1,0 +1,127 @@
+"""Put the plan together from a solution, and from an infeasible problem."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from planner.candidates.types import CandidateTable
+from planner.plan.io import with_digest
+from planner.plan.nodes import committed_usd_per_h, plan_nodes
+from planner.plan.pools import PEAK, PoolDraft, plan_pools, pool_costs
+from planner.plan.schema import (
+    Digests,
+    InfeasibleReport,
+    Objective,
+    Period,
+    Plan,
+    PlanAssumption,
+    PolicyResult,
+    Rejections,
+    Status,
+    Versions,
+)
+from planner.plan.workloads import plan_workloads
+from planner.program.data import FleetProblem
+from planner.solve.outcome import Solution
+from planner.solve.packing import Packing
+from planner.spec import FleetSpec
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a plan says about where it comes from."""
+
+    spec: FleetSpec
+    table: CandidateTable
+    as_of: date
+    digests: Digests
+    versions: Versions
+
+
+def build_plan(
+    context: Context,
+    problem: FleetProblem,
+    solution: Solution,
+    packing: Packing,
+    drafts: list[PoolDraft],
+    status: Status,
+    policies: Sequence[PolicyResult] = (),
+) -> Plan:
+    """Return the plan of a solved or unproven fleet, with its digest."""
+    spec, table = context.spec, context.table
+    hours = spec.planning.hours_per_month
+    nodes = plan_nodes(table, packing)
+    usd_per_h = sum(n.usd_per_hour for n in nodes)
+    committed, idle = committed_usd_per_h(table, packing)
+    plan = Plan(
+        fleet=spec.fleet,
+        status=status,
+        as_of=context.as_of.isoformat(),
+        objective=Objective(
+            minimised=spec.planning.objective,
+            value=solution.cost,
+            bound=solution.bound,
+            usd_per_hour=usd_per_h,
+            peak_usd_per_hour=usd_per_h,
+            usd_per_month=usd_per_h * hours,
+            bound_usd_per_hour=solution.bound if spec.planning.objective == "cost" else None,
+            gap=solution.gap,
+            committed_usd_per_month=committed * hours,
+            idle_committed_usd_per_month=idle * hours,
+        ),
+        periods=(Period(name=PEAK, hours_per_month=hours),),
+        pools=plan_pools(table, problem, solution, packing, drafts),
+        workloads=plan_workloads(table, problem, solution, drafts, pool_costs(problem, packing), hours),
+        nodes=nodes,
+        rejections=rejections(table),
+        assumptions=assumptions(table),
+        policies=tuple(policies),
+        digests=context.digests,
+        versions=context.versions,
+    )
+    return with_digest(plan)
+
+
+def infeasible_plan(context: Context, report: InfeasibleReport) -> Plan:
+    """Return the plan that says why no fleet meets the spec, with its digest."""
+    hours = context.spec.planning.hours_per_month
+    plan = Plan(
+        fleet=context.spec.fleet,
+        status="infeasible",
+        as_of=context.as_of.isoformat(),
+        objective=None,
+        periods=(Period(name=PEAK, hours_per_month=hours),),
+        pools=(),
+        workloads=(),
+        nodes=(),
+        rejections=rejections(context.table),
+        assumptions=assumptions(context.table),
+        policies=(),
+        digests=context.digests,
+        versions=context.versions,
+        infeasible=report,
+    )
+    return with_digest(plan)
+
+
+def rejections(table: CandidateTable) -> Rejections:
+    """Count the rejections of a table by rule."""
+    return Rejections(total=len(table.rejections), by_rule=table.rejection_counts)
+
+
+def assumptions(table: CandidateTable) -> tuple[PlanAssumption, ...]:
+    """Return the assumptions of a table, with the evidence for the formats that its candidates use."""
+    found = [PlanAssumption(key=a.key, value=a.value, source=a.source) for a in table.assumptions]
+    pairs = sorted({(c.shape.model, c.shape.weights, c.shape.kv_cache) for c in table.candidates})
+    for model, weights, kv_cache in pairs:
+        evidence = table.models[model].quality[weights, kv_cache]
+        if evidence.level != "native":
+            value = f"{evidence.recovery:.1%} of native quality ({evidence.level} evidence, {evidence.n} scores)"
+            found.append(
+                PlanAssumption(
+                    key=f"models.{model}.quality.{weights}+kv-{kv_cache}", value=value, source=evidence.source
+                )
+            )
+    return tuple(found)

@@ -1,0 +1,86 @@
+"""Plans as text: canonical JSON with digests, and back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from planner.diagnostics import Diagnostic, DiagnosticError, Span
+from planner.plan.schema import Plan
+
+SIGNIFICANT_DIGITS = 12  # enough for any figure here, and below the noise of the last bits
+LARGEST_FILE_BYTES = 50_000_000
+
+
+def dump(plan: Plan) -> str:
+    """Return a plan as JSON text: keys in the order of the schema, one form for every number."""
+    return json.dumps(_plain(plan), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def with_digest(plan: Plan) -> Plan:
+    """Return the plan with the digest of everything else in it."""
+    blank = plan.model_copy(update={"digests": plan.digests.model_copy(update={"plan": ""})})
+    digests = plan.digests.model_copy(update={"plan": sha256(dump(blank))})
+    return plan.model_copy(update={"digests": digests})
+
+
+def sha256(text: str) -> str:
+    """Return the SHA-256 of a text as `sha256:` and hexadecimal digits."""
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def load(path: Path) -> Plan:
+    """Read a saved plan. Raises `DiagnosticError` saying what is wrong with the file."""
+    return loads(path.read_bytes(), str(path))
+
+
+def loads(data: bytes, path: str) -> Plan:
+    """Read a plan from the bytes of the file named `path`. Raises `DiagnosticError`."""
+    if len(data) > LARGEST_FILE_BYTES:
+        raise _error(path, f"this file has {len(data)} bytes: no plan is that large")
+    try:
+        raw = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise _error(
+            path, f"this is not JSON: {error}", getattr(error, "lineno", 1), getattr(error, "colno", 1)
+        ) from error
+    version = raw.get("schema_version") if isinstance(raw, dict) else None
+    if version != 1:
+        raise _error(path, "this is not a plan of schema_version 1, as `planner solve --out plan.json` writes it")
+    try:
+        plan = Plan.model_validate(raw)
+    except ValidationError as error:
+        raise DiagnosticError(_field_error(path, e) for e in error.errors()[:20]) from error
+    if plan.digests.plan != with_digest(plan).digests.plan:
+        raise _error(path, "the plan was changed after it was written: its digest does not match")
+    return plan
+
+
+def _plain(plan: Plan) -> Any:
+    data = plan.model_dump(mode="json")
+    if data["infeasible"] is None:
+        del data["infeasible"]
+    return _rounded(data)
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.{SIGNIFICANT_DIGITS}g}")
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    return value
+
+
+def _error(path: str, message: str, line: int = 1, column: int = 1) -> DiagnosticError:
+    return DiagnosticError([Diagnostic("plan/unreadable", message, Span(path, line, column, column + 1))])
+
+
+def _field_error(path: str, error: Any) -> Diagnostic:
+    where = ".".join(str(part) for part in error["loc"])
+    return Diagnostic("plan/wrong-field", f"{where}: {error['msg']}", Span(path, 1, 1, 2))

@@ -1,0 +1,1 @@
+"""One module per policy rule; each defines `NAME` and `check`."""

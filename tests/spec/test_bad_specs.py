@@ -1,0 +1,176 @@
+"""Every small file of tests/data/bad_specs leads to the diagnostics listed here, at their place, and to nothing else."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from planner.cli.check import check_file
+
+FOLDER = Path(__file__).parents[1] / "data" / "bad_specs"
+
+# file, code, line, column, start of the message
+EXPECTED = (
+    ("alias_bomb", "yaml/alias-expansion", 6, 22, "aliases expand to more than 500,000 values"),
+    ("ambiguous_gpu", "catalog/ambiguous-gpu", 15, 60, "GPU `h100` could be one of 3"),
+    ("bad_date", "spec/bad-date", 16, 19, "`2026-02-30` is not a date"),
+    ("bad_name", "spec/bad-text", 4, 3, "`ch?at` cannot be a name"),
+    ("bad_name", "spec/unknown-model", 7, 12, "`chat` is not under `models`"),
+    ("budget_without_unit", "spec/missing-unit", 16, 11, "`400000` has no unit; this field is money per month"),
+    ("burstiness", "spec/unknown-key", 10, 7, "`burstiness` is not a key of `traffic`"),
+    ("certain", "spec/out-of-range", 16, 24, "`100 %` is out of range"),
+    ("colon_in_text", "yaml/syntax", 2, 12, "mapping values are not allowed in this context"),
+    ("committed_beyond_nodes", "spec/out-of-range", 15, 88, "3 committed nodes are more than the 2 there are"),
+    ("control_character", "yaml/not-text", 2, 9, "character U+0007 does not belong into a text file"),
+    ("custom_tag", "yaml/tag", 9, 13, "tag `!rate` is not allowed"),
+    ("duplicate_key", "yaml/duplicate-key", 16, 1, "`fleet` is given twice in one mapping"),
+    ("duplicate_key_nested", "yaml/duplicate-key", 12, 26, "`ttft_p95` is given twice in one mapping"),
+    ("duplicate_offer", "spec/duplicate-name", 16, 14, "two offers are called `aws`"),
+    ("empty", "yaml/empty", 1, 1, "this file is empty"),
+    ("error_in_defaults", "spec/out-of-range", 3, 33, "`15` is no block size"),
+    ("forbid_everything", "spec/empty", 16, 21, "`forbid` without a list forbids everything"),
+    ("format_twice", "spec/duplicate-value", 4, 45, "`fp8` is listed twice"),
+    ("half_a_node", "spec/out-of-range", 15, 74, "`1.5` is not a whole number"),
+    ("hourly_length", "spec/hourly-length", 9, 15, "`hourly` has 3 values"),
+    ("hourly_negative", "spec/out-of-range", 9, 85, "`-1` is out of range"),
+    ("hourly_zero", "spec/out-of-range", 9, 15, "`hourly` is zero all day"),
+    ("infinite", "spec/out-of-range", 11, 22, "`inf` is not a finite number"),
+    ("key_is_a_list", "spec/unknown-key", 16, 3, "`?` is not a key of the spec"),
+    ("key_is_a_list", "yaml/key", 16, 3, "a key is text, not a list or mapping"),
+    ("length_forms_mixed", "spec/length-form", 10, 21, "{mean, p50} does not describe a length"),
+    ("long_prefix", "spec/out-of-range", 12, 22, "a prefix of 3000 tokens is longer than the mean"),
+    ("longer_than_model", "spec/out-of-range", 4, 45, "max_model_len 1,000,000 is longer than the"),
+    ("lower_case_country", "spec/bad-text", 4, 50, "`de` is not a country code of two capital"),
+    ("mean_above_peak", "spec/mean-above-peak", 9, 35, "the mean of 3 req/s is above the peak of 2"),
+    (
+        "mean_outside_quantiles",
+        "spec/mean-outside-quantiles",
+        10,
+        71,
+        "a mean of 20 tokens does not fit these quantiles",
+    ),
+    ("merge_of_text", "yaml/merge", 16, 7, "`<<` merges mappings only"),
+    ("missing_key", "spec/missing-key", 8, 5, "`traffic` lacks `output_tokens`"),
+    ("missing_section", "spec/missing-key", 1, 1, "the spec lacks `supply`"),
+    ("missing_unit", "spec/missing-unit", 12, 21, "`2` has no unit; this field is a time"),
+    ("misspelt_gpu", "catalog/unknown-gpu", 15, 60, "no GPU `L40SS` in the catalog"),
+    ("misspelt_model", "catalog/unknown-model", 4, 15, "no model `meta-llama/Llama-3.3-70B-Instrct` in"),
+    ("misspelt_unit", "spec/unknown-unit", 12, 23, "`sec` is not a unit of time"),
+    ("model_without_use", "spec/missing-key", 4, 3, "`chat` lacks `use`"),
+    ("negative_nodes", "spec/out-of-range", 15, 74, "`-1` is negative"),
+    ("negative_rate", "spec/out-of-range", 9, 13, "`-2 req/s` is negative"),
+    ("newer_planner", "spec/requires-planner", 2, 19, "this spec requires planner >=99; this is 0.1.0"),
+    ("no_demand", "spec/no-demand", 8, 5, "this traffic does not say how many requests there"),
+    ("no_models", "spec/empty", 4, 3, "no model is given"),
+    ("no_offers", "spec/empty", 14, 11, "no offer is given"),
+    ("no_rule", "spec/missing-key", 16, 12, "this policy has no rule"),
+    ("no_such_catalog", "catalog/not-found", 2, 17, "`nowhere` is no catalog"),
+    ("no_value", "spec/no-value", 12, 5, "`slo` has no value"),
+    ("no_version", "spec/missing-key", 1, 1, "the spec lacks `version`"),
+    ("no_workloads", "spec/empty", 6, 3, "no workload is given"),
+    ("not_a_number", "spec/out-of-range", 11, 22, "`nan` is not a finite number"),
+    ("not_modelled_gpu", "catalog/not-modelled", 15, 60, "GPU `TPU-v4` is not modelled: no figure for the"),
+    ("not_sold_anywhere", "catalog/not-sold", 15, 60, "aws has no priced MI300X in the catalog"),
+    ("not_sold_in_region", "catalog/not-sold", 15, 65, "aws has no priced B200-SXM-180GB in this region"),
+    ("offer_without_hardware", "spec/missing-key", 15, 7, "this offer names no hardware"),
+    ("only_comments", "yaml/empty", 1, 1, "this file is empty"),
+    ("other_digest", "catalog/digest", 2, 19, "the catalog is not the one that this spec is"),
+    ("owned_incomplete", "spec/missing-key", 15, 7, "owned hardware needs `gpus_per_node`, `nodes`,"),
+    ("owned_mixed", "spec/conflicting-keys", 15, 31, "owned nodes of one offer have one kind of GPU"),
+    ("p95_below_mean", "spec/p95-below-mean", 10, 39, "p95 of 900 tokens is below the mean of 1000"),
+    ("p95_beyond_lognormal", "spec/no-such-lognormal", 10, 39, "p95 is 3.90 times the mean; a lognormal reaches"),
+    ("percent_without_sign", "spec/out-of-range", 4, 43, "`99` is more than the whole"),
+    ("prefix_and_cached", "spec/conflicting-keys", 13, 21, "`shared_prefix` and `cached_input` both say what"),
+    ("price_and_discount", "spec/conflicting-keys", 15, 97, "`price` and `discount` both set the price"),
+    ("price_of_what", "spec/unknown-unit", 15, 76, "`USD/h` does not say what is priced"),
+    ("python_tag", "spec/wrong-type", 2, 8, "a list is not text"),
+    ("python_tag", "yaml/tag", 2, 8, "tag `!!python/object/apply:os.system` is not"),
+    ("quantiles_fall", "spec/quantiles-fall", 10, 48, "p95 of 1400 tokens is below the quantile before it"),
+    ("rate_without_unit", "spec/missing-unit", 9, 13, "`2` has no unit; this field is a request rate"),
+    ("recursive_alias", "yaml/alias-expansion", 2, 16, "`*loop` stands inside its own anchor"),
+    ("region_twice", "spec/conflicting-keys", 15, 62, "`region` and `regions` both name regions"),
+    ("requires_nonsense", "spec/requires-planner", 2, 19, "`requires_planner` is not a list of releases"),
+    ("rps", "spec/unknown-unit", 9, 15, "`rps` is not a unit of request rate"),
+    ("several_documents", "yaml/multiple-documents", 16, 1, "this file holds several documents"),
+    ("tab_indent", "yaml/syntax", 3, 1, "while scanning for the next token: found"),
+    ("text_for_list", "spec/wrong-type", 15, 59, "`gpus` must be a list, not `L40S`"),
+    ("text_for_mapping", "spec/wrong-type", 12, 10, "`slo` must be a mapping, not `2 s`"),
+    ("thousands_separator", "spec/unknown-unit", 11, 24, "`,200` is no unit"),
+    ("timezone_alone", "spec/conflicting-keys", 10, 17, "`timezone` says when `hourly` starts"),
+    ("too_deep", "yaml/too-deep", 2, 58, "values are nested more than 50 deep"),
+    ("top_level_list", "yaml/not-a-mapping", 1, 1, "this file holds a list; a spec is a mapping"),
+    ("top_level_text", "yaml/not-a-mapping", 1, 1, "this file holds a single value; a spec is a mapping"),
+    ("two_demands", "spec/conflicting-keys", 10, 25, "`rate` and `requests_per_day` both say how many"),
+    ("two_rules", "spec/conflicting-keys", 16, 49, "`max_monthly_cost` and `forbid` are two rules"),
+    ("unbuilt_config", "spec/not-supported-yet", 4, 10, "a model from a config.json is not supported yet"),
+    ("unbuilt_deployed", "spec/not-supported-yet", 16, 1, "`deployed` is not supported yet"),
+    ("unbuilt_latency_margin", "spec/not-supported-yet", 16, 13, "`min_latency_margin` is not supported yet"),
+    ("unbuilt_priority", "spec/not-supported-yet", 8, 5, "`priority` is not supported yet"),
+    ("unbuilt_rules", "spec/not-supported-yet", 16, 12, "`limits.rules` is not supported yet"),
+    ("unbuilt_spot", "spec/not-supported-yet", 15, 75, "term `spot` is not supported yet"),
+    ("unbuilt_stay_within", "spec/not-supported-yet", 16, 12, "`stay_within` is not supported yet"),
+    ("unbuilt_survive", "spec/not-supported-yet", 16, 24, "failure to survive `zone` is not supported yet"),
+    ("unbuilt_trace", "spec/not-supported-yet", 9, 7, "traffic from a trace is not supported yet"),
+    ("unclosed_bracket", "yaml/syntax", 4, 1, "while parsing a flow sequence: did not find"),
+    ("unclosed_quote", "yaml/syntax", 3, 10, "while scanning a quoted scalar: found unexpected"),
+    ("undefined_alias", "yaml/undefined-alias", 2, 9, "no anchor `&models` comes before `*models`"),
+    ("unknown_engine", "spec/unknown-value", 4, 45, "`vlm` is no engine"),
+    ("unknown_engine_key", "spec/unknown-key", 4, 39, "`max_num_seq` is not a key of `engine`"),
+    ("unknown_format", "spec/unknown-value", 4, 40, "`fp9` is no weight format"),
+    ("unknown_gpu_in_limits", "catalog/unknown-gpu", 16, 19, "no GPU `L40SS` in the catalog"),
+    ("unknown_gpu_in_selector", "catalog/unknown-gpu", 4, 44, "no GPU `T5` in the catalog"),
+    ("unknown_instance", "catalog/unknown-instance", 15, 65, "aws has no instance `g6e.49xlarge` with a priced"),
+    ("unknown_key", "spec/unknown-key", 12, 11, "`ttft_p59` is not a key of `slo`"),
+    ("unknown_provider", "catalog/unknown-provider", 15, 29, "no provider `awz` in the catalog"),
+    ("unknown_provider_in_policy", "catalog/unknown-provider", 16, 34, "no provider `gpc` in the catalog"),
+    ("unknown_region", "catalog/unknown-region", 15, 42, "aws has no region `us-est-1` with a priced GPU in"),
+    ("unknown_region_in_selector", "catalog/unknown-region", 4, 48, "no provider of this spec has a region `us-est-1`"),
+    ("unknown_top_key", "spec/unknown-key", 16, 1, "`polices` is not a key of the spec"),
+    ("unquoted_version", "spec/unquoted-number", 4, 48, "`0.2` is a number; this field is text"),
+    ("version_2", "spec/version", 1, 10, "this release reads version 1 of the spec, not 2"),
+    ("version_text", "spec/version", 1, 10, "`version` is a whole number"),
+    ("waiver_without_end", "spec/missing-key", 16, 38, "`waive` lacks `until`"),
+    ("workload_without_model", "spec/unknown-model", 7, 12, "`chta` is not under `models`"),
+    ("wrong_indent", "yaml/syntax", 4, 2, "while parsing a block mapping: did not find"),
+    ("wrong_unit", "spec/unknown-unit", 12, 23, "`Gb` is gigabit; this field is a time"),
+    ("yes_for_true", "spec/wrong-type", 4, 46, "`yes` is neither true nor false"),
+    ("zero_rate", "spec/out-of-range", 9, 13, "`0 req/s` is out of range"),
+)
+
+BY_FILE: dict[str, list[tuple[str, int, int, str]]] = defaultdict(list)
+for name, *finding in EXPECTED:
+    BY_FILE[name].append(tuple(finding))
+
+
+def test_every_file_is_listed() -> None:
+    """A new bad spec needs its expected diagnostic, and no row names a missing file."""
+    assert {path.stem for path in FOLDER.glob("*.yaml")} == set(BY_FILE)
+
+
+@pytest.mark.parametrize("name", sorted(BY_FILE))
+def test_bad_spec(name: str) -> None:
+    """Code, place and message of each diagnostic."""
+    diagnostics, _, lines = check_file(str(FOLDER / f"{name}.yaml"), None)
+
+    found = [(d.code, d.span.line, d.span.column, d.message) for d in diagnostics if d.span is not None]
+    assert len(found) == len(diagnostics)
+    for (code, line, column, start), actual in zip(BY_FILE[name], found, strict=True):
+        assert (code, line, column) == actual[:3]
+        assert actual[3].startswith(start)
+        assert line <= max(1, len(lines))
+
+
+@pytest.mark.parametrize("name", sorted(BY_FILE))
+def test_every_error_says_what_to_do(name: str) -> None:
+    """A diagnostic carries advice: under the caret or as a help line, at least a sentence that says it all."""
+    diagnostics, _, _ = check_file(str(FOLDER / f"{name}.yaml"), None)
+
+    for diagnostic in diagnostics:
+        assert diagnostic.label or diagnostic.help or diagnostic.code in SELF_EXPLAINING
+        assert "Error" not in diagnostic.message
+        assert "Spec" not in diagnostic.message
+
+
+SELF_EXPLAINING = {"spec/bad-text", "spec/out-of-range", "spec/mean-above-peak", "spec/quantiles-fall"}
