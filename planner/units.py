@@ -220,13 +220,8 @@ def _as_percent(written: object) -> str:
 
 
 def _missing_unit(text: str, wanted: Dimension, start: int, end: int) -> UnitError:
-    return UnitError(
-        f"{_quote(text)} has no unit; this field is {wanted.noun}",
-        f"add {_any_of(wanted)}, as in `{wanted.example}`",
-        "missing-unit",
-        start,
-        end,
-    )
+    message = f"{_quote(text)} has no unit; this field is {wanted.noun}"
+    return UnitError(message, f"add {_any_of(wanted)}, as in `{wanted.example}`", "missing-unit", start, end)
 
 
 def _not_a_quantity(text: str, wanted: Dimension) -> UnitError:

@@ -20,27 +20,21 @@ def enumerate_shapes(
 ) -> tuple[list[Shape], list[Rejection]]:
     """Return the shapes of a model on a GPU type that pass every rule, and a rejection for each that does not.
 
-    Layouts stay inside a node; where none of them holds the model in some weight format, layouts over whole nodes are tried.
+    Layouts stay inside a node; where none of them holds the model, layouts over whole nodes are tried.
     """
     rules = all_rules()
-    sizes = sorted(set(node_sizes))
-    shapes: list[Shape] = []
-    rejections: list[Rejection] = []
-    for weights in model.weights:
-        inside = [
-            Draft(model, device, lay, weights, kv, sizes[-1])
-            for lay, kv in product(_layouts(model, sizes[-1]), model.kv_cache)
+    node_gpus = max(node_sizes)
+
+    def drafts(layouts: Iterable[Layout]) -> list[Draft]:
+        return [
+            Draft(model, device, layout, weights, kv_cache, node_gpus)
+            for weights, layout, kv_cache in product(model.weights, layouts, model.kv_cache)
         ]
-        found, lost = _sift(inside, rules, knowledge)
-        if not found and any(r.rule == FIT_RULE for r in lost) and sizes[-1] >= FULL_NODE_GPUS:
-            across = [
-                Draft(model, device, lay, weights, kv, sizes[-1])
-                for lay, kv in product(_node_layouts(model, sizes[-1]), model.kv_cache)
-            ]
-            more, lost_across = _sift(across, rules, knowledge)
-            found, lost = found + _fewest_nodes(more), lost + lost_across
-        shapes += found
-        rejections += lost
+
+    shapes, rejections = _sift(drafts(list(_layouts(model, node_gpus))), rules, knowledge)
+    if not shapes and node_gpus >= FULL_NODE_GPUS and any(r.rule == FIT_RULE for r in rejections):
+        spanning, lost = _sift(drafts(list(_node_layouts(model, node_gpus))), rules, knowledge)
+        shapes, rejections = _fewest_nodes(spanning), rejections + lost
     return shapes, rejections
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
-from specs import MINIMAL, codes, loaded, spec_of
+from small_specs import EVERYTHING, MINIMAL, codes, loaded, spec_of
 
 from planner.diagnostics import Severity
 from planner.spec import FleetSpec, load_spec
@@ -84,66 +84,6 @@ def test_every_built_key_is_read() -> None:
     assert spec.policies[1].level == "warn"
 
 
-EVERYTHING = """\
-version: 1
-requires_planner: ">=0.1, <9"
-fleet: all
-x-notes: {anything: [goes, null]}
-catalog: {path: ../catalog}
-defaults: {min_quality: 98 %, engine: {name: vllm, version: "0.20"}}
-models:
-  chat:
-    use: llama-3.3-70b
-    weights: [bf16, fp8]
-    kv_cache: [fp8]
-    quality: {fp8: 99.6 %}
-    quality_evidence: family
-    max_model_len: 32k
-    engine: {max_num_seqs: 64, chunked_prefill: false, prefix_caching: false, block_size: 32}
-    parallelism: {tensor: [1, 2, 4], pipeline: [1], expert: [1], attention_data: [1]}
-    max_shapes: 3
-    uniform_format: false
-    allow: {gpus: [], providers: [aws], regions: [eu-*], countries: [DE, FR], terms: [1y]}
-    deny: {providers: [gcp]}
-    reliability: {spare_replicas: 2, survive: replica, min_replicas: 2}
-    checkpoints: {fp8: org/repo}
-    x-comment: ours
-workloads:
-  assistant:
-    model: chat
-    traffic:
-      rate: {peak: 12 req/s, mean: 5 req/s}
-      input_tokens: {p50: 600, p90: 2000, p95: 3000, p99: 9000, mean: 1000}
-      output_tokens: {mean: 211, p95: 451}
-      cached_input: 45 %
-      arrival_cv2: 1.2
-      peak_to_mean_30s: 1.6
-    slo: {ttft_p50: 1 s, tpot_p90: 50 ms, itl_p99: 1 s, e2e_p95: 1 min}
-    allow: {countries: [DE]}
-    deny: {gpus: [T4]}
-supply:
-  offers:
-    - name: aws
-      provider: aws
-      regions: [us-east-1, us-west-2]
-      instances: [p5.48xlarge]
-      terms: [on-demand, 1y, 3y]
-      price: 5.20 USD/node/h
-      nodes: 6
-      committed: 4
-      until: 2027-09-30
-      upfront: none
-  limits: {gpus: {L40S: 32}, gpu_types: 3}
-  budget: 400k USD/month
-reliability: {spare_replicas: 1, headroom: 10 %}
-planning: {objective: gpus, confidence: 90 %, hours_per_month: 720, gap: 1 %, estimated_prices: true, as_of: 2026-12-01}
-policies:
-  - {max_monthly_cost: 400000 USD, id: cap}
-  - {forbid: {gpus: [T4]}, level: warn, waive: {reason: launch, by: ops, until: 2027-01-31}}
-deployed: []
-"""
-
-
 def test_defaults_merge_key_by_key() -> None:
     """A model keeps its own keys; mappings below are merged, lists replaced."""
     spec = load_spec(EVERYTHING, "f.yaml").spec
@@ -176,7 +116,7 @@ def test_spans_follow_inheritance() -> None:
     assert result.span(("models", "chat", "engine", "version")).line == 6
     assert result.span(("models", "chat", "engine", "block_size")).line == 15
     assert result.span(("models", "chat", "engine", "gpu_memory_utilization")).line == 15
-    assert result.span(("supply", "offers", 0, "nodes"), key=True).line == 49
+    assert result.span(("supply", "offers", 0, "nodes"), key=True).line == 45
 
 
 def test_all_mistakes_in_one_run() -> None:
@@ -195,8 +135,8 @@ def test_all_mistakes_in_one_run() -> None:
         ("spec/missing-key", 7, 3),
         ("spec/unknown-key", 8, 5),
         ("spec/out-of-range", 9, 21),
-        ("spec/unknown-key", 11, 71),
-        ("spec/duplicate-name", 11, 85),
+        ("spec/unknown-key", 11, 80),
+        ("spec/duplicate-name", 11, 94),
         ("spec/unknown-value", 12, 23),
         ("spec/unknown-key", 13, 1),
     ]

@@ -9,6 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from small_specs import EVERYTHING
 
 from planner.source import parse
 from planner.spec.schema import spec_schema, spec_schema_text
@@ -91,6 +92,14 @@ def test_specs_are_valid(path: Path) -> None:
     document, diagnostics = parse(path.read_text(encoding="utf-8"), str(path))
 
     assert diagnostics == []
+    assert document is not None
+    assert [error.message for error in validator().iter_errors(document.data)] == []
+
+
+def test_every_built_key_is_valid() -> None:
+    """The schema takes what the planner takes."""
+    document, _ = parse(EVERYTHING, "f.yaml")
+
     assert document is not None
     assert [error.message for error in validator().iter_errors(document.data)] == []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from specs import codes, loaded, workload_of
+from small_specs import codes, loaded, workload_of
 
 LENGTHS = "input_tokens: 1000, output_tokens: 200"
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaincc
 
+from planner.physics.latency.gamma import gamma_tail
 from planner.physics.latency.load import Basis, Load
 from planner.physics.latency.steps import Hinge, mixed_steps, positive
 from planner.physics.latency.types import Array, Lengths
@@ -15,22 +15,24 @@ from planner.physics.latency.types import Array, Lengths
 # Batch noise falls on both sides of the mean while a gamma law starts at its origin: the origin moves down by so many
 # standard deviations of that noise.
 _NOISE_ORIGIN = 3.0
-# Five-point Gauss-Hermite rule for a standard normal variable.
-_NODES = np.array([-2.8569700138728, -1.3556261799742659, 0.0, 1.3556261799742659, 2.8569700138728])
-_WEIGHTS = np.array([0.011257411327721, 0.222075922005613, 0.533333333333333, 0.222075922005613, 0.011257411327721])
+# Five-point Gauss-Hermite rule for a standard normal variable, its lower half moved to 0.
+_NODES = np.array([0.0, 1.3556261799742659, 2.8569700138728])
+_WEIGHTS = np.array([0.766666666666667, 0.222075922005613, 0.011257411327721])
 _TINY = 1e-12
 
 
 class DecodeLaw(NamedTuple):
     """Law of the mean step of a request by its output length, [P, Q]: `origin_s` plus a gamma variable.
 
-    `mean_s` and `variance_s2` are those of the gamma variable; no step exceeds `ceiling_s` [P].
+    `mean_s` and `variance_s2` are those of the gamma variable, `least_variance_s2` that for Poisson arrivals and a
+    still batch; no step exceeds `ceiling_s` [P].
     """
 
     decode_steps: Array
     origin_s: Array
     mean_s: Array
     variance_s2: Array
+    least_variance_s2: Array
     ceiling_s: Array
 
 
@@ -47,9 +49,8 @@ def decode_law(base: Basis, state: Load, observed: Lengths) -> DecodeLaw:
     k = np.maximum(steps, 1.0)
     slow = _column((1.0 - state.elasticity) / np.maximum(base.lengths.decode_steps, _TINY)) * k
     noise2 = _column(state.step_slope_s**2 * state.variance) * _averaging(slow)
-    stalls2 = (
-        state.flow.requests_per_s * state.tagged_work.stall_s2 * state.tagged_cost.base_s * state.clumped_cv2
-    ) / (1.0 - state.stall_share) ** 3
+    arriving = state.flow.requests_per_s * state.tagged_cost.base_s
+    stalls2 = _column(arriving * state.tagged_work.stall_s2 / (1.0 - state.stall_share) ** 3) / k
     clump2 = state.clump * (1.0 + state.clump) * state.tagged_work.stall_s2
     mean = _column(state.tagged_extra_s) + _column(state.clump * state.tagged_work.stall_s) / k
     origin = positive(_column(state.tagged_cost.base_s) - _NOISE_ORIGIN * np.sqrt(noise2))
@@ -57,17 +58,15 @@ def decode_law(base: Basis, state: Load, observed: Lengths) -> DecodeLaw:
         decode_steps=steps,
         origin_s=origin,
         mean_s=mean + _column(state.tagged_cost.base_s) - origin,
-        variance_s2=noise2 + _column(stalls2) / k + _column(clump2) / k**2,
+        variance_s2=noise2 + _column(state.clumped_cv2) * stalls2 + _column(clump2) / k**2,
+        least_variance_s2=stalls2,
         ceiling_s=_ceiling_s(base, state),
     )
 
 
 def tpot_tail(law: DecodeLaw, limit_s: Array) -> Array:
     """Return the share of requests with at least two tokens whose time per output token exceeds `limit_s` [P]."""
-    scale = law.variance_s2 / np.maximum(law.mean_s, _TINY)
-    shape = law.mean_s / np.maximum(scale, _TINY)
-    above = positive(_column(limit_s) - law.origin_s)
-    tails = gammaincc(np.maximum(shape, _TINY), above / np.maximum(scale, _TINY))
+    tails = gamma_tail(law.mean_s, law.least_variance_s2, law.variance_s2, _column(limit_s) - law.origin_s)
     counted = law.decode_steps > 0
     share = (tails * counted).sum(axis=-1) / np.maximum(counted.sum(axis=-1), 1)
     return np.asarray(np.where(limit_s > law.ceiling_s, 0.0, share))
@@ -76,7 +75,8 @@ def tpot_tail(law: DecodeLaw, limit_s: Array) -> Array:
 def gap_tail(base: Basis, state: Load, limit_s: Array) -> Array:
     r"""Return the share of the gaps between tokens that exceed `limit_s` [P]; every token counts once.
 
-    A gap is one step, `F(B' + z \sqrt v, 0)` plus the time of the `q` prompt tokens in it. `q` is gamma distributed
+    A gap is one step, `F(B' + z \sqrt v, 0)` with `z` normal (never faster than its mean, so that noise cannot help),
+    plus the time of the `q` prompt tokens in it. `q` is gamma distributed
     with the mean and variance of a compound Poisson sum; long steps gather more arrivals, so the variance is divided
     by `1 - r^2`. The tail is never below that of a single chunk, `1 - \exp(-\nu P(c > q))`.
     """
@@ -100,10 +100,8 @@ def _sum_tail(base: Basis, state: Load, mixed: npt.NDArray[np.bool_], reached: A
     work, prompts = state.tagged_work, state.flow.prompts_per_step
     mean = prompts * np.where(mixed, base.lengths.prefill, work.stall_s)
     second = prompts * np.where(mixed, work.chunk_tokens2, work.stall_s2)
-    spread = 1.0 - state.stall_share**2
-    variance = second * state.clumped_cv2 / np.where(mixed, spread, (1.0 - state.stall_share) ** 3)
-    scale = np.maximum(variance / np.maximum(mean, _TINY), _TINY)
-    gamma = gammaincc(np.maximum(mean / scale, _TINY), positive(reached) / scale)
+    variance = second / np.where(mixed, 1.0 - state.stall_share**2, (1.0 - state.stall_share) ** 3)
+    gamma = gamma_tail(mean, variance, variance * state.clumped_cv2, reached)
     single = -np.expm1(-prompts * _pieces_above(base, state.tagged_cost, mixed, reached))
     return np.asarray(np.maximum(gamma, single))
 

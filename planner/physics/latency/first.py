@@ -13,9 +13,9 @@ from planner.physics.latency.load import Basis, Load
 from planner.physics.latency.steps import Hinge, hinge, mixed_steps, positive
 from planner.physics.latency.types import Array, Lengths
 
-# Three-point rule for a normal variable; reused for the decode time of a request.
-_NODES = np.array([-np.sqrt(3.0), 0.0, np.sqrt(3.0)])
-_WEIGHTS = np.array([1 / 6, 2 / 3, 1 / 6])
+# Three-point rule for a normal variable, its lower point moved to the mean: noise cannot help. Also for decode times.
+_NODES = np.array([0.0, np.sqrt(3.0)])
+_WEIGHTS = np.array([5 / 6, 1 / 6])
 _BUSY_CAP = 0.999
 _TINY = 1e-12
 _LEAST_BATCH = 1e-3
@@ -25,8 +25,8 @@ _WHOLE_GRID = 24
 class FirstTokenLaw(NamedTuple):
     """Parts of the time to first token inside the engine.
 
-    `residual_s` [3, P] is the longest rest of the running step, `own_s` [3, P, H] the steps of the request's own
-    prompt, at three batches; waits for earlier prompts [3, P] and for a slot [P] are zero with some chance and
+    `residual_s` [2, P] is the longest rest of the running step, `own_s` [2, P, H] the steps of the request's own
+    prompt, at two batches; waits for earlier prompts [2, P] and for a slot [P] are zero with some chance and
     exponential otherwise. `weights` [P, H] are the chances of the prompts, `ttft_factor` and `fixed_s` [P] as in `Pairs`.
     """
 
@@ -42,7 +42,7 @@ class FirstTokenLaw(NamedTuple):
 
 
 def first_token_law(base: Basis, state: Load, observed: Lengths) -> FirstTokenLaw:
-    r"""Return the parts of the time to first token; they are averaged over `B` and `B \pm \sqrt{3 v}`.
+    r"""Return the parts of the time to first token; they are averaged over `B` and `B + \sqrt{3 v}`.
 
     LPS closed form, see planner/manual/physics.md. Prompts queue as `M^X/G/1` on the work `w = i \tau / room` of full
     steps of duration `\tau`: with `\rho_p = \lambda E[w]`,
@@ -92,7 +92,7 @@ def whole_tail(law: FirstTokenLaw, decode: DecodeLaw, limit_s: Array) -> Array:
     """Return the share of requests whose time from arrival to last token exceeds `limit_s` [P].
 
     Time to first token plus decode steps times the mean step of the request, as if independent; the decode time is
-    taken at its mean and at sqrt(3) standard deviations on either side, for each output length. The first tail is
+    taken at its mean and at sqrt(3) standard deviations above, for each output length. The first tail is
     tabulated over the limit and interpolated linearly, which overrates it where it is convex.
     """
     grid = np.linspace(0.0, 1.0, _WHOLE_GRID + 1)

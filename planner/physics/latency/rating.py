@@ -20,7 +20,7 @@ LONE_REPLICA_FACTOR = 0.88
 UTILIZATION_GUARD = 0.95
 """Largest share of the saturation of the mean flow, above which queues of variable lengths grow without bound."""
 
-_LEAST_BATCH = 0.05
+_LEAST_BATCH = 1e-3
 _LEAST_SHARE = 0.01
 _EMPTY_BATCH = 1e-6
 _SEARCH_STEPS = 14
