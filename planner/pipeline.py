@@ -10,25 +10,24 @@ from importlib.metadata import version
 from pathlib import Path
 
 from planner import __version__
-from planner.candidates import CandidateTable, build_table
 from planner.candidates.knowledge import Knowledge
+from planner.candidates.table import build_table
+from planner.candidates.types import CandidateTable
 from planner.catalog import Catalog
 from planner.diagnostics import Diagnostic, DiagnosticError
-from planner.plan.assess import PoolLoad
+from planner.physics.constants import SpeedConstants
 from planner.plan.audit import audit, in_words
 from planner.plan.build import Context, build_plan, infeasible_plan
 from planner.plan.infeasible import explain_limits, explain_unserved
 from planner.plan.io import sha256
-from planner.plan.pools import PoolDraft, draft_pools
-from planner.plan.rerate import corrected, corrections
-from planner.plan.reroute import reroutes
-from planner.plan.schema import Digests, Plan, Versions
+from planner.plan.rerate import Settled, settle
+from planner.plan.schema import Digests, Plan, Status, Versions
 from planner.policy import evaluate
 from planner.policy.facts import PlanFacts
 from planner.program.data import FleetProblem
 from planner.program.problem import fleet_problem
 from planner.solve.fleet import SolveLimits, solve
-from planner.solve.outcome import Infeasible, Solution, Unproven
+from planner.solve.outcome import Infeasible, Unproven
 from planner.solve.packing import Packing
 from planner.spec import FleetSpec, LoadedSpec
 
@@ -122,58 +121,39 @@ def _solve_and_audit(context: Context, catalog: Catalog, limits: SolveLimits, op
     for _ in range(MOST_ROUNDS):
         problem = fleet_problem(spec, table, gpu_limits)
         if options.write_lp is not None:
-            from planner.program.fleet import write_lp
-
-            write_lp(problem, options.write_lp)
+            _write_lp(problem, options.write_lp)
         outcome, packing = solve(problem, limits)
         clock.lap("solve")
         if isinstance(outcome, Infeasible) or packing is None:
             return infeasible_plan(context, explain_limits(spec, problem, limits))
-        drafts = draft_pools(table, outcome.solution, constants)
-        rerouted = reroutes(problem, outcome.solution, drafts)
-        cuts = corrections(table, drafts, _degraded(drafts, rerouted, problem), constants)
-        if not cuts:
-            status = "unproven" if isinstance(outcome, Unproven) else "solved"
-            return _finished(
-                replace(context, table=table), catalog, problem, outcome.solution, packing, drafts, status, rerouted
-            )
-        table = corrected(table, cuts)
+        found = settle(table, problem, outcome.solution, constants)
+        clock.lap("rate pools")
+        if isinstance(found, Settled):
+            status: Status = "unproven" if isinstance(outcome, Unproven) else "solved"
+            return _audited(replace(context, table=found.table), catalog, found, packing, status, constants)
+        table = found.table
     raise BrokenPlan(f"pools still miss their limits after {MOST_ROUNDS} rounds of correction")
 
 
-def _degraded(drafts: list[PoolDraft], rerouted: dict, problem: FleetProblem) -> list[PoolLoad]:
-    """Return the loads of every pool in every loss of spares."""
-    spares = {r.model: r.spare_replicas for r in problem.rules}
-    by_name = {d.load.name: d.load for d in drafts}
-    loads: list[PoolLoad] = []
-    for lost, rates in sorted(rerouted.items()):
-        for name, own in sorted(rates.items()):
-            gone = spares[by_name[name].shape.model] if name == lost else 0
-            loads.append(replace(by_name[name], replicas=by_name[name].replicas - gone, rates=own))
-    return loads
-
-
-def _finished(
-    context: Context,
-    catalog: Catalog,
-    problem: FleetProblem,
-    solution: Solution,
-    packing: Packing,
-    drafts: list[PoolDraft],
-    status: str,
-    rerouted: dict,
+def _audited(
+    context: Context, catalog: Catalog, found: Settled, packing: Packing, status: Status, constants: SpeedConstants
 ) -> Plan:
     spec, table = context.spec, context.table
     offers = {o.name: o for o in table.supply.offers}
     usd_per_h = sum(offers[name].usd_per_node_h * count for name, count in packing.count().items())
-    facts = PlanFacts(usd_per_h * spec.planning.hours_per_month, [offers[name] for name in packing.count()], catalog)
-    policies = evaluate(spec, facts, context.as_of)
-    plan = build_plan(context, problem, solution, packing, drafts, status, policies)
-    constants = Knowledge.of(catalog, spec.planning.confidence).constants
-    violations = audit(plan, spec, table, catalog, constants, rerouted)
+    bought = [offers[name] for name in packing.count()]
+    policies = evaluate(spec, PlanFacts(usd_per_h * spec.planning.hours_per_month, bought, catalog), context.as_of)
+    plan = build_plan(context, found.problem, found.solution, packing, found.drafts, status, policies)
+    violations = audit(plan, spec, table, catalog, constants, found.reroutes)
     if violations:
         raise BrokenPlan(in_words(violations))
     return plan
+
+
+def _write_lp(problem: FleetProblem, path: Path) -> None:
+    from planner.program.fleet import write_lp
+
+    write_lp(problem, path)
 
 
 def _digests(prepared: Prepared, as_of: date) -> Digests:

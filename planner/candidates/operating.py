@@ -1,4 +1,4 @@
-"""From ratings to candidates: operating batches, what a request costs there, and where such pools may lie."""
+"""From ratings to candidates: what a request costs at the operating batch, and where such pools may lie."""
 
 from __future__ import annotations
 
@@ -8,126 +8,136 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.candidates.pairs import Indices, ShapeArrays, kv_load, make_pairs, pair_indices
+from planner.candidates.pairs import Indices, ShapeArrays, kv_load, pair_indices
+from planner.candidates.rating_types import PoolRating, SharedRating
 from planner.candidates.types import Array, Candidate, ResolvedModel, ResolvedWorkload, Service, Shape
-from planner.physics.latency import throughput
 from planner.physics.speed import StepCoefficients, step_bytes, step_flops
 
-LADDER_RATIO = 2.0 ** (1.0 / 8.0)  # batches between breakpoints; powers of two would waste 9 % of the money
 SLOT_DEVIATIONS = 4.0  # the batch cap leaves this many standard deviations of the running batch above its mean
 BATCH_VARIANCE_FACTOR = 1.5  # variance of the running batch over that of Poisson arrivals (LPS closed form)
 LEAST_SEQUENCES = 1e-6
-SAME_BATCH = 1e-9
+LEAST_DECODES = 1e-9
 
 Cells = Mapping[tuple[str, tuple[str, ...]], tuple[str, ...]]
 
 
 @dataclass(frozen=True)
-class PoolRating:
-    """Largest mean batch and requests/s of one replica in pools of at least `replicas`, arrays [shape, workload].
+class _Point:
+    """An operating point: a shape, the least pool, the workloads served, the mean batch, and rates when served alone.
 
-    A rate of 0 means that the workload cannot be served, or that this pool class is of no use there.
+    `factor` is what sharing costs: at the planned mix, requests take this much more replica time than alone.
+    `widest_batch` is the largest mean batch of any workload of the group alone, which the batch cap must allow too.
     """
 
+    shape: int
     replicas: int
-    batch: Array
-    rate: Array
-
-
-@dataclass(frozen=True)
-class _Static:
-    """What holds for a shape and workload at any batch, arrays [shape, workload] and [shape]."""
-
-    kv_bytes: Array
-    kv_slots: Array
-    bytes_per_s: Array
-    flops_per_s: Array
+    served: tuple[int, ...]
+    batch: float
+    kv_pool_bytes: float
+    factor: float
+    rates: tuple[float, ...]
+    widest_batch: float
 
 
 def candidates_of(
-    arrays: ShapeArrays, workloads: Sequence[ResolvedWorkload], pools: Sequence[PoolRating], cells: Cells
+    arrays: ShapeArrays,
+    workloads: Sequence[ResolvedWorkload],
+    pools: Sequence[PoolRating],
+    shared: Sequence[SharedRating],
+    cells: Cells,
 ) -> list[Candidate]:
-    """Return a candidate for every shape, pool class, operating batch and group of cells that can serve something.
+    """Return a candidate for every rating and every group of cells that admits some workload of it.
 
     A rating that counts on pooling must hold with the spares gone: such a candidate needs that many more replicas.
     """
     spares = arrays.model.reliability.spare_replicas
-    static = _static(arrays, workloads)
+    points = _alone(arrays, workloads, pools) + _together(workloads, pools, shared)
+    if not points:
+        return []
     found: list[Candidate] = []
-    for pool in pools:
-        points = [(i, b) for i in range(len(arrays.shapes)) for b in _batches(pool, static, i)]
-        if not points:
-            continue
-        services = _services(arrays, workloads, pool, static, points)
-        least = pool.replicas + spares if pool.replicas > 1 else 1
-        for (i, batch), served in zip(points, services, strict=True):
-            for allowed, where in _placements(arrays.shapes[i], tuple(sorted(served)), cells):
-                own = {w: served[w] for w in allowed}
-                found.append(_candidate(arrays, workloads, static, i, batch, least, own, where))
+    for point, services in zip(points, _services(arrays, workloads, points), strict=True):
+        least = point.replicas + spares if point.replicas > 1 else 1
+        shape = arrays.shapes[point.shape]
+        for allowed, where in _placements(shape, tuple(sorted(services)), cells):
+            own = {w: services[w] for w in allowed}
+            found.append(_candidate(arrays, workloads, point, least, own, where))
     return found
 
 
-def _static(arrays: ShapeArrays, workloads: Sequence[ResolvedWorkload]) -> _Static:
+def _alone(arrays: ShapeArrays, workloads: Sequence[ResolvedWorkload], pools: Sequence[PoolRating]) -> list[_Point]:
     size = (len(arrays.shapes), len(workloads))
     load = kv_load(arrays, workloads, *pair_indices(*size))
-    streams = np.asarray(arrays.step.streams)
-    return _Static(
-        load.mean_bytes.reshape(size),
-        load.slots.reshape(size),
-        np.broadcast_to(np.asarray(arrays.step.achievable_bytes_per_s * streams), size[:1]),
-        np.broadcast_to(np.asarray(arrays.step.achievable_flops_per_s * streams), size[:1]),
-    )
+    room = (load.slots * load.mean_bytes).reshape(size)
+    return [
+        _Point(
+            i,
+            pool.replicas,
+            (j,),
+            float(pool.batch[i, j]),
+            float(room[i, j]),
+            1.0,
+            (float(pool.rate[i, j]),),
+            float(pool.batch[i, j]),
+        )
+        for pool in pools
+        for i, j in np.argwhere(pool.rate > 0.0).tolist()
+    ]
 
 
-def _batches(pool: PoolRating, static: _Static, shape: int) -> list[float]:
-    """Return the mean batches to offer: the largest that each workload tolerates, and a ladder where KV room is short.
-
-    Where no workload's KV room binds at the largest batch, time is the only scarce thing and a batch between two
-    breakpoints serves the same workloads slower than the upper one.
-    """
-    able = pool.rate[shape] > 0.0
-    if not able.any():
-        return []
-    breaks = sorted({float(b) for b in pool.batch[shape][able]})
-    tight = (static.kv_slots[shape][able] < breaks[-1] * (1.0 + SAME_BATCH)).any()
-    if not tight:
-        return breaks
-    steps = range(1, 1 + int(math.log(breaks[-1] / breaks[0]) / math.log(LADDER_RATIO)))
-    return sorted({*breaks, *(breaks[0] * LADDER_RATIO**k for k in steps)})
+def _together(
+    workloads: Sequence[ResolvedWorkload], pools: Sequence[PoolRating], shared: Sequence[SharedRating]
+) -> list[_Point]:
+    """Scale the rates of workloads alone so that the planned mix takes what it was rated at together."""
+    by_class = {pool.replicas: pool for pool in pools}
+    points: list[_Point] = []
+    for rating in shared:
+        alone = by_class[rating.replicas]
+        rates = tuple(float(alone.rate[rating.shape, j]) for j in rating.group)
+        widest = max(rating.batch, float(alone.batch[rating.shape, list(rating.group)].max()))
+        planned = [workloads[j].planned_requests_per_s for j in rating.group]
+        alone_s = sum(p / r for p, r in zip(planned, rates, strict=True)) / sum(planned)
+        factor = max(1.0, 1.0 / rating.rate / alone_s)
+        room = rating.kv_pool_bytes
+        points.append(_Point(rating.shape, rating.replicas, rating.group, rating.batch, room, factor, rates, widest))
+    return points
 
 
 def _services(
-    arrays: ShapeArrays,
-    workloads: Sequence[ResolvedWorkload],
-    pool: PoolRating,
-    static: _Static,
-    points: Sequence[tuple[int, float]],
+    arrays: ShapeArrays, workloads: Sequence[ResolvedWorkload], points: Sequence[_Point]
 ) -> list[dict[str, Service]]:
-    """Return, for every operating point, the services of the workloads that tolerate its batch."""
-    count = len(workloads)
-    shape_of = np.repeat(np.array([i for i, _ in points], dtype=np.intp), count)
-    workload_of = np.tile(np.arange(count, dtype=np.intp), len(points))
-    batch = np.repeat(np.array([b for _, b in points]), count)
-    replicas = np.full(shape_of.size, float(pool.replicas))
-    slots = static.kv_slots[shape_of, workload_of]
-    rate = throughput(make_pairs(arrays, workloads, shape_of, workload_of, slots, replicas), batch).requests_per_s
+    """Return, for every operating point, what a request of each workload served there costs."""
+    rows = [(n, j, rate) for n, p in enumerate(points) for j, rate in zip(p.served, p.rates, strict=True)]
+    shape_of = np.array([points[n].shape for n, _, _ in rows], dtype=np.intp)
+    workload_of = np.array([j for _, j, _ in rows], dtype=np.intp)
+    batch = np.array([points[n].batch for n, _, _ in rows])
+    load = kv_load(arrays, workloads, shape_of, workload_of)
     streamed, flops = _work_per_request(arrays.step.take(shape_of), workloads, workload_of, batch)
-    tolerated = (pool.batch[shape_of, workload_of] >= batch * (1.0 - SAME_BATCH)) & (
-        pool.rate[shape_of, workload_of] > 0.0
-    )
-    kv_bytes = static.kv_bytes[shape_of, workload_of]
+    step_s = [_mean_step_s(workloads, p) for p in points]
     found: list[dict[str, Service]] = [{} for _ in points]
-    for p in np.flatnonzero(tolerated).tolist():
-        workload = workloads[int(workload_of[p])]
+    for r, (n, j, rate) in enumerate(rows):
+        workload, point = workloads[j], points[n]
         drift = workload.spec.traffic.peak_to_mean_30s
-        found[p // count][workload.name] = Service(
-            busy_s=drift / float(rate[p]),
-            residence_s=drift * float(batch[p] / rate[p]),
-            kv_bytes=float(kv_bytes[p]),
-            streamed_bytes=drift * float(streamed[p]),
-            flops=drift * float(flops[p]),
+        found[n][workload.name] = Service(
+            busy_s=drift * point.factor / rate,
+            residence_s=drift * max(_decodes(workload), LEAST_DECODES) * step_s[n],
+            kv_bytes=float(load.mean_bytes[r]),
+            streamed_bytes=drift * float(streamed[r]),
+            flops=drift * float(flops[r]),
         )
     return found
+
+
+def _mean_step_s(workloads: Sequence[ResolvedWorkload], point: _Point) -> float:
+    """Return the time between two tokens of a request, by Little's law: batch = rate x decode steps x step."""
+    planned = [workloads[j].planned_requests_per_s for j in point.served]
+    decodes = [max(_decodes(workloads[j]), LEAST_DECODES) for j in point.served]
+    mean_decodes = sum(p * d for p, d in zip(planned, decodes, strict=True)) / sum(planned)
+    busy_s = point.factor * sum(p / r for p, r in zip(planned, point.rates, strict=True)) / sum(planned)
+    return point.batch * busy_s / mean_decodes
+
+
+def _decodes(workload: ResolvedWorkload) -> float:
+    return float((workload.output_tokens - 1.0).mean())
 
 
 def _work_per_request(
@@ -135,7 +145,7 @@ def _work_per_request(
 ) -> tuple[Array, Array]:
     """Return bytes that one GPU streams and FLOPs it computes per request, at the mean batch of each pair."""
     context = np.array([_mean_context(w) for w in workloads])[workload_of]
-    decodes = np.array([max(float((w.output_tokens - 1.0).mean()), 0.0) for w in workloads])[workload_of]
+    decodes = np.array([_decodes(w) for w in workloads])[workload_of]
     computed = np.array([float(w.prefill_tokens @ w.prefill_weights) for w in workloads])[workload_of]
     prompt = np.array([w.mean_input_tokens for w in workloads])[workload_of]
     sequences = np.maximum(batch / np.asarray(step.streams), LEAST_SEQUENCES)
@@ -154,41 +164,44 @@ def _mean_context(workload: ResolvedWorkload) -> float:
 
 
 def _placements(shape: Shape, served: tuple[str, ...], cells: Cells) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Return (workloads, cells) for every group of supply cells that admits at least one of the workloads served."""
-    found: dict[tuple[str, ...], tuple[str, ...]] = {}
-    for (gpu, admitted), where in cells.items():
-        allowed = tuple(w for w in served if w in admitted) if gpu == shape.gpu else ()
-        if allowed:
-            found[allowed] = tuple(sorted({*found.get(allowed, ()), *where}))
-    return sorted(found.items())
+    """Return (workloads, cells) for every group of supply cells that admits all of the workloads served."""
+    where = {
+        cell
+        for (gpu, admitted), group in cells.items()
+        if gpu == shape.gpu and set(served) <= set(admitted)
+        for cell in group
+    }
+    return [(served, tuple(sorted(where)))] if where else []
 
 
 def _candidate(
     arrays: ShapeArrays,
     workloads: Sequence[ResolvedWorkload],
-    static: _Static,
-    place: int,
-    batch: float,
-    replicas: int,
+    point: _Point,
+    least: int,
     services: dict[str, Service],
     cells: tuple[str, ...],
 ) -> Candidate:
-    shape = arrays.shapes[place]
-    served = [j for j, w in enumerate(workloads) if w.name in services]
-    cap = batch_cap(arrays.model, shape, [workloads[j] for j in served], batch)
-    suffix = "" if len(served) == len(workloads) else "-" + "+".join(sorted(services))
+    shape = arrays.shapes[point.shape]
+    cap = batch_cap(arrays.model, shape, [workloads[j] for j in point.served], point.widest_batch)
+    step = arrays.step
+    streams = _at(step.streams, point.shape)
     return Candidate(
-        name=f"{shape.model}|{shape.name}|b{cap}|r{replicas}{suffix}",
+        name=f"{shape.model}|{shape.name}|{'+'.join(sorted(services))}|r{point.replicas}",
         shape=shape,
-        mean_batch=batch,
+        mean_batch=point.batch,
         max_num_seqs=cap,
-        min_replicas=replicas,
+        min_replicas=least,
         cells=cells,
-        kv_pool_bytes=float((static.kv_slots[place] * static.kv_bytes[place])[served].min()),
-        bandwidth_bytes_per_s=float(static.bytes_per_s[place]),
-        flops_per_s=float(static.flops_per_s[place]),
+        kv_pool_bytes=point.kv_pool_bytes,
+        bandwidth_bytes_per_s=_at(step.achievable_bytes_per_s, point.shape) * streams,
+        flops_per_s=_at(step.achievable_flops_per_s, point.shape) * streams,
         services=services,
     )
+
+
+def _at(values: float | Array, index: int) -> float:
+    return float(values[index]) if isinstance(values, np.ndarray) else float(values)
 
 
 def batch_cap(model: ResolvedModel, shape: Shape, served: Sequence[ResolvedWorkload], batch: float) -> int:

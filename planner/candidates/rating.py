@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.candidates.dominance import kept_formats, kept_shapes
-from planner.candidates.operating import Cells, PoolRating, candidates_of
+from planner.candidates.operating import Cells, candidates_of
 from planner.candidates.pairs import ShapeArrays, kv_load, limits_of, make_pairs, pair_indices
+from planner.candidates.rating_types import PoolRating
+from planner.candidates.sharing import rate_shared
 from planner.candidates.types import Array, Candidate, Rejection, ResolvedModel, ResolvedWorkload, Shape
 from planner.physics.constants import SpeedConstants
 from planner.physics.latency import largest_batch, throughput
@@ -19,7 +21,7 @@ POOL_CLASSES = (1, 2, 4, 8)  # replica counts from which a rating holds: pooling
 TYPICAL_POOL = 4.0
 CHEAP_LADDER = 2.0 ** np.arange(-4.0, 10.5, 0.5)  # mean batches of the first pass
 JUST_BELOW = 0.999  # the operating batch stays this much below the limit, for the slots that the cap takes away
-SAME_RATING = 0.01  # a larger pool class must gain more than this to be a candidate of its own
+SAME_RATING = 0.03  # a larger pool class must gain more than this to be a candidate of its own
 LATENCY_RULE = "latency"
 
 
@@ -54,7 +56,8 @@ def rate_shapes(
     rating = _second_pass(arrays, workloads)
     rejections += dominated + _latency_rejections(arrays, workloads, rating)
     pools = _useful_pools(model, workloads, rating)
-    return candidates_of(arrays, workloads, pools, cells), rejections
+    shared = rate_shared(arrays, workloads, pools)
+    return candidates_of(arrays, workloads, pools, shared, cells), rejections
 
 
 def _mean_rates(arrays: ShapeArrays, workloads: Sequence[ResolvedWorkload]) -> Array:
@@ -116,7 +119,7 @@ def _useful_pools(model: ResolvedModel, workloads: Sequence[ResolvedWorkload], r
     A larger class is of use only where it rates some workload higher, and where the class below needs more replicas than
     it asks for: else the lower class serves everything on no more of them.
     """
-    planned = np.array([w.peak_requests_per_s * (1.0 + w.headroom) for w in workloads])
+    planned = np.array([w.planned_requests_per_s for w in workloads])
     pools: list[PoolRating] = []
     useful = np.ones(rating.rate.shape[1], dtype=bool)
     best = np.zeros_like(rating.rate[0])

@@ -81,6 +81,11 @@ class ResolvedWorkload:
     truncated_share: float
 
     @property
+    def planned_requests_per_s(self) -> float:
+        """Rate that the fleet is sized for: the peak with headroom."""
+        return self.peak_requests_per_s * (1.0 + self.headroom)
+
+    @property
     def mean_output_tokens(self) -> float:
         """Mean tokens generated per request."""
         return float(self.output_tokens.mean())

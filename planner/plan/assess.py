@@ -8,22 +8,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.candidates.pairs import Indices, ShapeArrays, kv_load, make_pairs
+from planner.candidates.sharing import lengths_of, mixture, padded
 from planner.candidates.types import Array, ResolvedModel, ResolvedWorkload, Shape
 from planner.physics.constants import SpeedConstants
 from planner.physics.latency import (
     LONE_REPLICA_FACTOR,
     UTILIZATION_GUARD,
-    Lengths,
     Pairs,
     batch_at,
-    merge,
     percentile,
     saturation,
     throughput,
 )
 from planner.physics.speed import resource_seconds
 
-MERGED_POINTS = 32
 SEARCH_STEPS = 20
 SHOWN = (("ttft", 0.50), ("ttft", 0.95), ("tpot", 0.50), ("tpot", 0.95))
 LATENCY_RTOL = 1e-6  # a prediction this close above its limit is on it: both come from a bisection
@@ -79,7 +77,7 @@ def assess(
     if not pools:
         return []
     arrays = ShapeArrays.of(model, [p.shape for p in pools], constants)
-    mixes = [mixture(workloads, p.rates) for p in pools]
+    mixes = [padded(_mixture(workloads, p.rates)) for p in pools]
     index = np.arange(len(pools), dtype=np.intp)
     pairs = _pairs(arrays, mixes, pools, index)
     rate = np.array([_rate_per_replica(workloads, p) for p in pools])
@@ -102,30 +100,9 @@ def assess(
     ]
 
 
-def mixture(workloads: Mapping[str, ResolvedWorkload], rates: Mapping[str, float]) -> ResolvedWorkload:
-    """Merge the workloads of a pool, weighted by their rates, into one with equally likely lengths."""
+def _mixture(workloads: Mapping[str, ResolvedWorkload], rates: Mapping[str, float]) -> ResolvedWorkload:
     names = sorted(rates)
-    first = workloads[names[0]]
-    if len(names) == 1:
-        return first
-    shares = [rates[n] for n in names]
-    parts = [workloads[n] for n in names]
-    total = sum(shares)
-    computed = merge([w.prefill_tokens for w in parts], shares, MERGED_POINTS, [w.prefill_weights for w in parts])
-    hits = sum(s * w.shared_hit_rate for s, w in zip(shares, parts, strict=True)) / total
-    cv2 = sum(s * w.spec.traffic.arrival_cv2 for s, w in zip(shares, parts, strict=True)) / total
-    traffic = first.spec.traffic.model_copy(update={"arrival_cv2": cv2})
-    return replace(
-        first,
-        name="+".join(names),
-        spec=first.spec.model_copy(update={"traffic": traffic}),
-        input_tokens=merge([w.input_tokens for w in parts], shares, MERGED_POINTS),
-        output_tokens=merge([w.output_tokens for w in parts], shares, MERGED_POINTS),
-        prefill_tokens=computed,
-        prefill_weights=np.full(MERGED_POINTS, 1.0 / MERGED_POINTS),
-        shared_tokens=sum(w.shared_tokens for w in parts) if hits > 0.0 else 0.0,
-        shared_hit_rate=0.0,
-    )
+    return mixture([workloads[n] for n in names], [rates[n] for n in names])
 
 
 def _rate_per_replica(workloads: Mapping[str, ResolvedWorkload], pool: PoolLoad) -> float:
@@ -135,23 +112,10 @@ def _rate_per_replica(workloads: Mapping[str, ResolvedWorkload], pool: PoolLoad)
 
 
 def _pairs(arrays: ShapeArrays, mixes: Sequence[ResolvedWorkload], pools: Sequence[PoolLoad], index: Indices) -> Pairs:
-    mixes = [_padded(m) for m in mixes]
     load = kv_load(arrays, mixes, index, index)
     replicas = np.array([float(p.replicas) for p in pools])
     slots = np.array([float(p.max_num_seqs) for p in pools])
     return make_pairs(arrays, mixes, index, index, load.slots, replicas, slots)
-
-
-def _padded(workload: ResolvedWorkload) -> ResolvedWorkload:
-    """Give every mixture the same number of prefill points, repeating the last with no weight."""
-    missing = 2 * MERGED_POINTS - workload.prefill_tokens.size
-    if missing <= 0:
-        return workload
-    return replace(
-        workload,
-        prefill_tokens=np.concatenate([workload.prefill_tokens, np.full(missing, workload.prefill_tokens[-1])]),
-        prefill_weights=np.concatenate([workload.prefill_weights, np.zeros(missing)]),
-    )
 
 
 def _latency(
@@ -164,12 +128,7 @@ def _latency(
         some = [(i, w) for i, w, k in asked if k == key]
         at = np.array([i for i, _ in some], dtype=np.intp)
         metric, _, percent = key.partition("_p")
-        seen = [_padded(workloads[w]) for _, w in some]
-        observed = Lengths(
-            np.stack([w.prefill_tokens for w in seen]),
-            np.stack([w.prefill_weights for w in seen]),
-            np.stack([w.output_tokens for w in seen]),
-        )
+        observed = lengths_of([workloads[w] for _, w in some])
         values = percentile(pairs.take(at), batch[at], metric, int(percent) / 100.0, observed=observed)
         for (i, w), value in zip(some, values.tolist(), strict=True):
             found[i][w, key] = value

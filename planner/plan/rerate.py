@@ -1,29 +1,96 @@
-"""Lower the capacity of candidates that miss a limit at the mix they really got, so that the next solve avoids it."""
+"""Lower the capacity of pools that miss a limit at the mix they really got, until a routing holds everywhere."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from planner.candidates.types import Candidate, CandidateTable, Service
 from planner.physics.constants import SpeedConstants
 from planner.plan.assess import PoolLoad, assess, largest_share
-from planner.plan.pools import PoolDraft
+from planner.plan.pools import PoolDraft, draft_pools
+from planner.plan.reroute import Rates, reroutes
+from planner.program.data import FleetProblem
+from planner.program.problem import with_services
+from planner.solve.outcome import Solution
+from planner.solve.routing import route
 
 LEAST_CUT = 0.995  # every correction takes at least this much, so that rounds end
+MOST_ROUTINGS = 8
 
 
-def corrections(
+@dataclass(frozen=True)
+class Settled:
+    """Pools whose limits all hold, whole and short of their spares, with the table and problem that say so."""
+
+    table: CandidateTable
+    problem: FleetProblem
+    solution: Solution
+    drafts: list[PoolDraft]
+    reroutes: Mapping[str, Rates]
+
+
+@dataclass(frozen=True)
+class Unsettled:
+    """A fleet that no routing settles: the table with the capacities that were found too high, lowered."""
+
+    table: CandidateTable
+
+
+def settle(
+    table: CandidateTable, problem: FleetProblem, solution: Solution, constants: SpeedConstants
+) -> Settled | Unsettled:
+    """Find a routing over the given nodes and replicas under which every pool keeps its limits at its own mix.
+
+    Capacities only fall: a pool that misses a limit is cut to the share of its traffic that it bears at its mix, then
+    traffic is routed anew. The bound of the solution stays valid, since cuts only make the problem harder.
+    """
+    for _ in range(MOST_ROUTINGS):
+        drafts = draft_pools(table, solution, constants)
+        rerouted = reroutes(problem, solution, drafts)
+        cuts = _cuts(table, drafts, _degraded(drafts, rerouted, problem), constants)
+        if not cuts:
+            return Settled(table, problem, solution, drafts, rerouted)
+        table = _corrected(table, cuts)
+        problem = with_services(problem, table)
+        rates = _routes(problem, solution)
+        if rates is None:
+            break
+        solution = replace(solution, rates=rates)
+    return Unsettled(table)
+
+
+def _routes(problem: FleetProblem, solution: Solution) -> dict[tuple[str, str], float] | None:
+    """Route the planned demand over the fleet, or return None when it no longer carries it, whole or short of spares."""
+    rates: dict[tuple[str, str], float] = {}
+    for rule in problem.rules:
+        planned = {d.workload: d.planned_requests_per_s for d in problem.demands_of(rule.model)}
+        found = route(problem, rule.model, solution.replicas, planned)
+        if not found.carries:
+            return None
+        rates.update(found.rates)
+    return dict(sorted(rates.items()))
+
+
+def _degraded(drafts: list[PoolDraft], rerouted: Mapping[str, Rates], problem: FleetProblem) -> list[PoolLoad]:
+    """Return the loads of every pool in every loss of spares; a loss that cannot be carried overloads the lost pool."""
+    spares = {r.model: r.spare_replicas for r in problem.rules}
+    by_name = {d.load.name: d.load for d in drafts}
+    loads: list[PoolLoad] = []
+    for lost, rates in sorted(rerouted.items()):
+        for name, own in sorted(rates.items()):
+            gone = spares[by_name[name].shape.model] if name == lost else 0
+            loads.append(replace(by_name[name], replicas=by_name[name].replicas - gone, rates=own))
+    return loads
+
+
+def _cuts(
     table: CandidateTable, drafts: Sequence[PoolDraft], degraded: Sequence[PoolLoad], constants: SpeedConstants
 ) -> dict[str, float]:
-    """Return, by shape and batch cap, the share of its rated capacity that a pool can bear at its mix; none when all hold.
-
-    `degraded` are the loads of pools while some other one has lost its spares.
-    """
+    """Return, by candidate, the share of its rated capacity that a pool bears at its mix; none when all hold."""
     cuts: dict[str, float] = {}
-    loads = [(d.candidate, d.load) for d in drafts]
     by_pool = {d.load.name: d.candidate for d in drafts}
-    loads += [(by_pool[load.name], load) for load in degraded]
+    loads = [(d.candidate, d.load) for d in drafts] + [(by_pool[load.name], load) for load in degraded]
     for model in table.models.values():
         own = [(c, load) for c, load in loads if c.shape.model == model.name]
         states = assess(model, table.workloads, [load for _, load in own], constants)
@@ -34,8 +101,7 @@ def corrections(
     return cuts
 
 
-def corrected(table: CandidateTable, cuts: Mapping[str, float]) -> CandidateTable:
-    """Return the table with the capacity of some candidates cut to a share; capacities only fall."""
+def _corrected(table: CandidateTable, cuts: Mapping[str, float]) -> CandidateTable:
     candidates = tuple(_cut(c, cuts[c.name]) if c.name in cuts else c for c in table.candidates)
     return replace(table, candidates=candidates)
 

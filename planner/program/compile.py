@@ -38,7 +38,11 @@ class CompiledProgram:
 
 def compile_problem(problem: FleetProblem) -> CompiledProgram:
     """State the program in Pyomo and compile it to arrays, without the capacity rows that another one implies."""
-    model = build(problem)
+    return compile_model(build(problem))
+
+
+def compile_model(model: Any) -> CompiledProgram:
+    """Compile a Pyomo model of this package to arrays, without the capacity rows that another one implies."""
     form = LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=pyo.minimize)
     matrix = csr_array(form.A)
     bound = np.asarray([row.bound_type for row in form.rows], dtype=float)

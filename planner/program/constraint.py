@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from planner.program.index import ProgramIndex
@@ -19,7 +19,7 @@ class Constraint:
     """One family of rows. `index` lists its keys for a problem; `rule` states the row of one key, or None to leave it out.
 
     `unit` is that of both sides; `sentence` and `math` (LaTeX, with `symbols`) are shown to users; `key_names` name the parts of
-    a key; `strengthens` marks rows that other rows imply for whole replicas and that only tighten the relaxation.
+    a key; `strengthens` marks rows that other rows imply for whole replicas and that only tighten the relaxation; `couples` marks rows that tie models together through the supply.
     """
 
     name: str
@@ -30,7 +30,8 @@ class Constraint:
     index: Callable[[ProgramIndex], Iterable[Key]]
     rule: Rule
     key_names: tuple[str, ...] = ()
-    strengthens: bool = field(default=False)
+    strengthens: bool = False
+    couples: bool = False
 
 
 def all_constraints() -> tuple[Constraint, ...]:

@@ -82,11 +82,21 @@ class NodeOffer:
 
 
 @dataclass(frozen=True, slots=True)
+class BlockBound:
+    """A proven lower bound on what the replicas of one model cost at `prices` (by candidate), in the same unit."""
+
+    model: str
+    prices: Mapping[str, float]
+    least: float
+
+
+@dataclass(frozen=True, slots=True)
 class FleetProblem:
     """Everything the program is compiled from. All tuples are sorted by name; nothing else decides the answer.
 
     `losses` names the candidates whose loss of spares is stated with a routing of its own (rows `spare_demand` and
-    `spare_capacity`), besides the projected rows `spare` that hold for every candidate.
+    `spare_capacity`), besides the projected rows `spare` that hold for every candidate. `block_bounds` are
+    bounds found by solving models alone.
     """
 
     columns: tuple[Column, ...]
@@ -99,6 +109,7 @@ class FleetProblem:
     budget_usd_per_h: float | None = None
     objective: str = "cost"
     losses: tuple[str, ...] = ()
+    block_bounds: tuple[BlockBound, ...] = ()
 
     def columns_of(self, model: str) -> tuple[Column, ...]:
         """Return the candidates of one model."""
@@ -109,4 +120,4 @@ class FleetProblem:
         return tuple(d for d in self.demands if d.model == model)
 
 
-__all__ = ["Column", "Demand", "FleetProblem", "ModelRules", "NodeOffer", "Service", "Stock"]
+__all__ = ["BlockBound", "Column", "Demand", "FleetProblem", "ModelRules", "NodeOffer", "Service", "Stock"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,31 @@ def build(problem: FleetProblem, constraints: tuple[Constraint, ...] | None = No
         _add_rows(model, index, constraint)
     model.objective = pyo.Objective(expr=objective(model, problem), sense=pyo.minimize)
     return model
+
+
+def build_block(problem: FleetProblem, model: str, prices: Mapping[str, float]) -> Any:
+    """State the part of the program that is about one model alone, at `prices` per replica (by candidate).
+
+    Supply is left out: the model may buy any number of GPUs at those prices, so its optimum bounds from below what its
+    replicas cost at those prices in any fleet.
+    """
+    alone = replace(
+        problem,
+        columns=problem.columns_of(model),
+        demands=problem.demands_of(model),
+        rules=tuple(r for r in problem.rules if r.model == model),
+        losses=(),
+        block_bounds=(),
+        max_gpu_types=None,
+    )
+    index = ProgramIndex(alone)
+    block = pyo.ConcreteModel(name=model)
+    _add_variables(block, index)
+    for constraint in all_constraints():
+        if not constraint.couples:
+            _add_rows(block, index, constraint)
+    block.objective = pyo.Objective(expr=pyo.quicksum(prices[c.name] * block.replicas[c.name] for c in alone.columns))
+    return block
 
 
 def write_lp(problem: FleetProblem, path: Path) -> None:
@@ -60,8 +87,9 @@ def _add_variables(model: Any, index: ProgramIndex) -> None:
     model.weights = pyo.Var([(m, f) for m in index.by_model for f in index.formats(m)], domain=pyo.Binary)
     model.kv_cache = pyo.Var([(m, f) for m in index.by_model for f in index.kv_formats(m)], domain=pyo.Binary)
     model.pool_open = pyo.Var(index.pooled, domain=pyo.Binary)
-    model.surviving = pyo.Var(index.spared, domain=pyo.NonNegativeReals)
-    model.outlasts = pyo.Var(index.spared, domain=pyo.Binary)
+    model.reach = pyo.Var(list(index.spare_shares), domain=pyo.NonNegativeReals)
+    model.lost = pyo.Var(index.spared, domain=pyo.NonNegativeReals)
+    model.outlasts = pyo.Var(index.small_pools, domain=pyo.Binary)
     model.placed = pyo.Var(index.placements, domain=pyo.NonNegativeIntegers)
     model.type_used = pyo.Var(index.gpu_types if problem.max_gpu_types is not None else (), domain=pyo.Binary)
     model.spare_rate = pyo.Var(

@@ -136,6 +136,24 @@ class ProgramIndex:
         return [c.name for c in self.problem.columns if self.rules[c.model].spare_replicas > 0]
 
     @cached_property
+    def small_pools(self) -> list[str]:
+        """Spared candidates that may be used with no more replicas than the loss takes."""
+        return [
+            c for c in self.spared if self.columns[c].min_replicas <= self.rules[self.columns[c].model].spare_replicas
+        ]
+
+    @cached_property
+    def spare_shares(self) -> dict[tuple[str, int], dict[str, float]]:
+        """Share of the weighted demand, headroom not counted, that one replica carries: by (model, weights), candidate."""
+        found: dict[tuple[str, int], dict[str, float]] = {}
+        for model in sorted({self.columns[c].model for c in self.spared}):
+            for k, weights in enumerate(self.cover_weights[model]):
+                due = sum(weights.get(d.workload, 0.0) * d.requests_per_s for d in self.demands_of[model])
+                shares = {c.name: min(self.reach[c.name, k], due) / due for c in self.by_model[model]}
+                found[model, k] = {c: share for c, share in shares.items() if share > 0.0}
+        return found
+
+    @cached_property
     def placements(self) -> list[tuple[str, str]]:
         """Pairs (candidate, cell) that need a placement variable, for candidates with a choice of cells."""
         return [(c.name, cell) for c in self.problem.columns if len(c.cells) > 1 for cell in c.cells]
@@ -161,6 +179,21 @@ class ProgramIndex:
             for cell in column.cells:
                 grouped[cell].append(column)
         return {cell: tuple(grouped[cell]) for cell in sorted(grouped)}
+
+    @cached_property
+    def finite_cells(self) -> dict[str, int]:
+        """GPUs of all available nodes of a cell, for cells whose every offer has stock of its own."""
+        stock = {s.entry: s.available for s in self.problem.stock}
+        entries = [{o.entry for o in group} for group in self.offers_in.values()]
+        alone = {e for e in stock if sum(e in each for each in entries) == 1}
+        return {
+            cell: sum(
+                max(o.gpus_per_node for o in group if o.entry == e) * (stock[e] or 0)
+                for e in sorted({o.entry for o in group})
+            )
+            for cell, group in self.offers_in.items()
+            if all(stock.get(o.entry) is not None and o.entry in alone for o in group)
+        }
 
     @cached_property
     def gpu_types(self) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.candidates.types import Candidate, CandidateTable, PricedOffer
 from planner.program.data import Column, Demand, FleetProblem, ModelRules, NodeOffer
 from planner.spec import FleetSpec
@@ -33,6 +35,12 @@ def fleet_problem(spec: FleetSpec, table: CandidateTable, gpu_limits: dict[str, 
         budget_usd_per_h=None if budget is None else budget / spec.planning.hours_per_month,
         objective=spec.planning.objective,
     )
+
+
+def with_services(problem: FleetProblem, table: CandidateTable) -> FleetProblem:
+    """Return the problem with the services that the candidates of `table` now have."""
+    services = {c.name: c.services for c in table.candidates}
+    return replace(problem, columns=tuple(replace(c, services=services[c.name]) for c in problem.columns))
 
 
 def _useful_offers(table: CandidateTable, cells: set[str]) -> list[PricedOffer]:

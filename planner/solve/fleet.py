@@ -8,13 +8,16 @@ from dataclasses import dataclass, replace
 from planner.program.compile import CompiledProgram, compile_problem
 from planner.program.data import FleetProblem
 from planner.program.fleet import TIE_BREAK_PER_RANK, TIE_BREAK_USD_PER_GPU_H, node_cost
+from planner.solve.blocks import solve_blocks, with_replicas
 from planner.solve.highs import Answer, Effort, Status, minimise
+from planner.solve.merge import merged
 from planner.solve.outcome import Infeasible, Outcome, Solution, Solved, Unproven
 from planner.solve.packing import Packing, pack
 from planner.solve.routing import route, survives
 from planner.solve.tolerance import to_count
 
-GAP_SHARE_FOR_SEARCH = 0.8  # the search aims below the gap asked for, so that tie-breaks and rounding do not exceed it
+BUYING_GAP_SHARE = 0.1  # buying nodes for given replicas is easy: solve it well within the gap
+GAP_SHARE_FOR_SEARCH = 0.9  # the search aims below the gap asked for, so that tie-breaks and rounding do not exceed it
 
 
 @dataclass(frozen=True)
@@ -32,19 +35,41 @@ def solve(problem: FleetProblem, limits: SolveLimits) -> tuple[Outcome, Packing 
     Starts from the projected `spare` rows, which hold for every candidate, and adds the routed rows for pools whose loss
     the answer does not survive, until none is left: each round solves a relaxation, so the last one's bound holds.
     """
-    effort = Effort(limits.gap * GAP_SHARE_FOR_SEARCH, 0.0, limits.max_nodes, limits.time_limit_s)
+    blocks = solve_blocks(problem)
+    if blocks.infeasible:
+        names = ", ".join(blocks.infeasible)
+        return Infeasible(f"no number of replicas meets the rules of model {names}, whatever it may cost"), None
+    problem = replace(problem, block_bounds=blocks.bounds)
+    start: Mapping[str, int] | None = blocks.replicas
     while True:
         program = compile_problem(problem)
-        answer = minimise(program, effort)
+        answer = _minimise(program, limits, start)
         if answer.status is Status.INFEASIBLE:
             return Infeasible("no whole number of nodes meets every row of the program"), None
         if answer.point is None:
             return Infeasible("a limit was reached before any fleet was found"), None
         replicas, placed, nodes = _counts(problem, program, answer)
+        replicas, placed = merged(problem, replicas, placed)
         fragile = _fragile(problem, replicas)
         if not fragile:
             return _outcome(problem, answer, replicas, placed, nodes, limits)
         problem = replace(problem, losses=tuple(sorted({*problem.losses, *fragile})))
+        start = None
+
+
+def _minimise(program: CompiledProgram, limits: SolveLimits, start: Mapping[str, int] | None) -> Answer:
+    """Buy nodes for the models' own optima; if that is not near enough to the bound, search the whole program."""
+    gap = limits.gap * GAP_SHARE_FOR_SEARCH
+    relaxed = minimise(program, Effort(), relaxed=True)
+    if relaxed.status is Status.INFEASIBLE:
+        return relaxed
+    if start is not None:
+        rounded = minimise(with_replicas(program, start), Effort(relative_gap=gap * BUYING_GAP_SHARE))
+        if rounded.point is not None and rounded.objective - relaxed.objective <= gap * rounded.objective:
+            return Answer(Status.OPTIMAL, rounded.point, rounded.objective, relaxed.objective)
+    target = relaxed.objective / (1.0 - gap) if relaxed.objective > 0.0 else None
+    answer = minimise(program, Effort(gap, 0.0, limits.max_nodes, limits.time_limit_s, target))
+    return replace(answer, bound=max(answer.bound, relaxed.objective)) if answer.point is not None else answer
 
 
 def _counts(

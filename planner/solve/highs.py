@@ -36,25 +36,26 @@ class Answer:
 
 @dataclass(frozen=True)
 class Effort:
-    """Limits of one solve. Nodes bound the work the same way on every machine; seconds are the emergency brake."""
+    """Limits of one solve. Nodes bound the work the same way on every machine; seconds are the emergency brake.
+
+    A search also stops at a point whose objective is at most `target`.
+    """
 
     relative_gap: float = 0.0
     absolute_gap: float = 0.0
     max_nodes: int | None = None
     time_limit_s: float | None = None
-    lean: bool = False
+    target: float | None = None
 
 
-LEAN_OPTIONS: dict[str, Any] = {
+SEARCH_OPTIONS: dict[str, Any] = {
     "mip_heuristic_run_feasibility_jump": False,
     "mip_heuristic_run_rins": False,
-    "mip_heuristic_run_rens": False,
     "mip_heuristic_run_root_reduced_cost": False,
     "mip_detect_symmetry": False,
     "mip_allow_restart": False,
-    "mip_heuristic_effort": 0.0,
 }
-LARGE_OPTIONS: dict[str, Any] = {"mip_heuristic_run_feasibility_jump": False, "mip_detect_symmetry": False}
+"""What costs more than it brings on these programs (measured, see planner/manual/decisions.md)."""
 
 
 def minimise(program: CompiledProgram, effort: Effort, relaxed: bool = False) -> Answer:
@@ -95,8 +96,11 @@ def _options(effort: Effort) -> dict[str, Any]:
         "random_seed": 0,
         "mip_rel_gap": effort.relative_gap,
         "mip_abs_gap": effort.absolute_gap,
+        "mip_heuristic_effort": 0.05,
     }
-    options |= LEAN_OPTIONS if effort.lean else LARGE_OPTIONS
+    options |= SEARCH_OPTIONS
+    if effort.target is not None:
+        options["objective_target"] = effort.target
     if effort.max_nodes is not None:
         options["mip_max_nodes"] = effort.max_nodes
     if effort.time_limit_s is not None:
@@ -124,7 +128,7 @@ def _highs_lp(program: CompiledProgram, relaxed: bool) -> Any:
 
 
 def _status(status: Any) -> Status:
-    if status == highspy.HighsModelStatus.kOptimal:
+    if status in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kObjectiveTarget):
         return Status.OPTIMAL
     if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible):
         return Status.INFEASIBLE

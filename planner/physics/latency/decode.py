@@ -22,17 +22,18 @@ _TINY = 1e-12
 
 
 class DecodeLaw(NamedTuple):
-    """Law of the mean step of a request by its output length, [P, Q]: `origin_s` plus a gamma variable.
+    """Law of the mean step of a request by its output length, [P, Q]: `base_s` [P, 1] plus an excess and a noise.
 
-    `mean_s` and `variance_s2` are those of the gamma variable, `least_variance_s2` that for Poisson arrivals and a
-    still batch; no step exceeds `ceiling_s` [P].
+    `mean_s` and `variance_s2` are those of the excess that prompts cause, `least_variance_s2` its variance if arrivals
+    were Poisson, `noise_s` the standard deviation of the slow noise of the batch; no step exceeds `ceiling_s` [P].
     """
 
     decode_steps: Array
-    origin_s: Array
+    base_s: Array
     mean_s: Array
     variance_s2: Array
     least_variance_s2: Array
+    noise_s: Array
     ceiling_s: Array
 
 
@@ -53,20 +54,29 @@ def decode_law(base: Basis, state: Load, observed: Lengths) -> DecodeLaw:
     stalls2 = _column(arriving * state.tagged_work.stall_s2 / (1.0 - state.stall_share) ** 3) / k
     clump2 = state.clump * (1.0 + state.clump) * state.tagged_work.stall_s2
     mean = _column(state.tagged_extra_s) + _column(state.clump * state.tagged_work.stall_s) / k
-    origin = positive(_column(state.tagged_cost.base_s) - _NOISE_ORIGIN * np.sqrt(noise2))
     return DecodeLaw(
         decode_steps=steps,
-        origin_s=origin,
-        mean_s=mean + _column(state.tagged_cost.base_s) - origin,
-        variance_s2=noise2 + _column(state.clumped_cv2) * stalls2 + _column(clump2) / k**2,
+        base_s=_column(state.tagged_cost.base_s),
+        mean_s=mean,
+        variance_s2=_column(state.clumped_cv2) * stalls2 + _column(clump2) / k**2,
         least_variance_s2=stalls2,
-        ceiling_s=_ceiling_s(base, state),
+        noise_s=np.sqrt(noise2),
+        ceiling_s=_ceiling_s(base, state.tagged_cost),
     )
 
 
 def tpot_tail(law: DecodeLaw, limit_s: Array) -> Array:
-    """Return the share of requests with at least two tokens whose time per output token exceeds `limit_s` [P]."""
-    tails = gamma_tail(law.mean_s, law.least_variance_s2, law.variance_s2, _column(limit_s) - law.origin_s)
+    """Return the share of requests with at least two tokens whose time per output token exceeds `limit_s` [P].
+
+    The excess and the noise together are a gamma variable that starts below the base step, which makes it less skewed;
+    the tail is never below that of the excess alone.
+    """
+    above = _column(limit_s) - law.base_s
+    down = np.minimum(_NOISE_ORIGIN * law.noise_s, law.base_s)
+    noisy = law.noise_s**2 + law.variance_s2
+    still = gamma_tail(law.mean_s, law.least_variance_s2, law.variance_s2, above)
+    moved = gamma_tail(law.mean_s + down, law.least_variance_s2, noisy, above + down)
+    tails = np.maximum(still, moved)
     counted = law.decode_steps > 0
     share = (tails * counted).sum(axis=-1) / np.maximum(counted.sum(axis=-1), 1)
     return np.asarray(np.where(limit_s > law.ceiling_s, 0.0, share))
@@ -75,19 +85,19 @@ def tpot_tail(law: DecodeLaw, limit_s: Array) -> Array:
 def gap_tail(base: Basis, state: Load, limit_s: Array) -> Array:
     r"""Return the share of the gaps between tokens that exceed `limit_s` [P]; every token counts once.
 
-    A gap is one step, `F(B' + z \sqrt v, 0)` with `z` normal (never faster than its mean, so that noise cannot help),
+    A gap is one step, `F(B + 1 + z \sqrt v, 0)` with `z` normal (never faster than its mean, so that noise cannot help),
     plus the time of the `q` prompt tokens in it. `q` is gamma distributed
     with the mean and variance of a compound Poisson sum; long steps gather more arrivals, so the variance is divided
     by `1 - r^2`. The tail is never below that of a single chunk, `1 - \exp(-\nu P(c > q))`.
     """
     noise = _NODES[:, None] * np.sqrt(state.variance) * state.step_slope_s
-    slack = limit_s - positive(state.tagged_cost.base_s + noise)
+    slack = limit_s - state.next_cost.base_s - noise
     mixed = mixed_steps(base.pairs, base.lengths)
-    reached = np.where(mixed, _tokens_reaching(state.tagged_cost, slack), slack)
+    reached = np.where(mixed, _tokens_reaching(state.next_cost, slack), slack)
     tail = np.where(slack > 0, _sum_tail(base, state, mixed, reached), 1.0)
     share = (_WEIGHTS[:, None] * tail).sum(axis=0)
     decodes = base.lengths.decode_steps > 0
-    return np.asarray(np.where(decodes & (limit_s <= _ceiling_s(base, state)), share, 0.0))
+    return np.asarray(np.where(decodes & (limit_s <= _ceiling_s(base, state.next_cost)), share, 0.0))
 
 
 def _tokens_reaching(cost: Hinge, extra_s: Array) -> Array:
@@ -97,12 +107,12 @@ def _tokens_reaching(cost: Hinge, extra_s: Array) -> Array:
 
 def _sum_tail(base: Basis, state: Load, mixed: npt.NDArray[np.bool_], reached: Array) -> Array:
     """Return the chance that the prompts of one step exceed `reached` [N, P]: tokens where mixed, else seconds."""
-    work, prompts = state.tagged_work, state.flow.prompts_per_step
+    work, prompts = state.next_work, state.flow.prompts_per_step
     mean = prompts * np.where(mixed, base.lengths.prefill, work.stall_s)
     second = prompts * np.where(mixed, work.chunk_tokens2, work.stall_s2)
     variance = second / np.where(mixed, 1.0 - state.stall_share**2, (1.0 - state.stall_share) ** 3)
     gamma = gamma_tail(mean, variance, variance * state.clumped_cv2, reached)
-    single = -np.expm1(-prompts * _pieces_above(base, state.tagged_cost, mixed, reached))
+    single = -np.expm1(-prompts * _pieces_above(base, state.next_cost, mixed, reached))
     return np.asarray(np.maximum(gamma, single))
 
 
@@ -118,8 +128,8 @@ def _pieces_above(base: Basis, cost: Hinge, mixed: npt.NDArray[np.bool_], reache
     return np.asarray((weights * np.where(mixed[:, None], chunks, whole)).sum(axis=-1))
 
 
-def _ceiling_s(base: Basis, state: Load) -> Array:
-    return np.where(mixed_steps(base.pairs, base.lengths), state.tagged_cost.full_s(), np.inf)
+def _ceiling_s(base: Basis, cost: Hinge) -> Array:
+    return np.where(mixed_steps(base.pairs, base.lengths), cost.full_s(), np.inf)
 
 
 def _averaging(steps: Array) -> Array:

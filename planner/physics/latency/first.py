@@ -97,8 +97,8 @@ def whole_tail(law: FirstTokenLaw, decode: DecodeLaw, limit_s: Array) -> Array:
     """
     grid = np.linspace(0.0, 1.0, _WHOLE_GRID + 1)
     table = first_token_tail(law, grid[:, None] * limit_s)
-    step = decode.origin_s + decode.mean_s
-    spread = np.sqrt(decode.variance_s2)
+    step = decode.base_s + decode.mean_s
+    spread = np.sqrt(decode.variance_s2 + decode.noise_s**2)
     share = np.zeros_like(limit_s)
     for node, weight in zip(_NODES, _WEIGHTS, strict=True):
         decode_s = decode.decode_steps * np.minimum(positive(step + node * spread), decode.ceiling_s[:, None])

@@ -15,7 +15,7 @@ from planner.physics.latency.flow import (
     prompt_work,
     saturation,
 )
-from planner.physics.latency.steps import Hinge, Lengthwise, hinge, lengthwise
+from planner.physics.latency.steps import Hinge, Lengthwise, hinge, lengthwise, positive
 from planner.physics.latency.types import Array, Flow, Pairs
 
 # The linear noise theory underrates the swings of the batch; factor and floor fitted on simulated replicas.
@@ -41,7 +41,8 @@ class Basis(NamedTuple):
 class Load(NamedTuple):
     """State of one replica at a mean batch: arrays [P].
 
-    `tagged_*` is the step cost that a request sees, which adds itself and its clump to the batch. `clump` is the mean
+    `next_*` is the step cost with one more sequence, `tagged_*` the one that a request sees, which adds itself and its
+    clump to the batch. `clump` is the mean
     number of other prompts that arrive with a request, `clumped_cv2` the arrival variability left for one of R
     replicas, `stall_share` the share of time in which prompts delay decoding, `variance` that of the batch
     (`variance_alone` without the balancing of a pool), `step_slope_s` the time that one more sequence adds to a step.
@@ -51,6 +52,8 @@ class Load(NamedTuple):
     flow: Flow
     cost: Hinge
     work: PromptWork
+    next_cost: Hinge
+    next_work: PromptWork
     tagged_cost: Hinge
     tagged_work: PromptWork
     tagged_extra_s: Array
@@ -83,16 +86,14 @@ def load(base: Basis, batch: Array) -> Load:
     cv2 = np.maximum(pairs.arrival_cv2, 1.0)
     clumped_cv2 = 1.0 + (cv2 - 1.0) / pairs.replicas
     clump = 0.5 * (clumped_cv2 - 1.0)
-    nudge = _RELATIVE_STEP * (1.0 + batch)
-    rows = hinge(pairs, lengths, np.stack([batch, batch + nudge, batch + 1.0 + clump]))
+    rows = hinge(pairs, lengths, np.stack([batch, batch + 1.0, batch + 1.0 + clump]))
     works = prompt_work(pairs, lengths, rows)
     cost, work = rows.at(0), _row(works, 0)
     state = flow(pairs, lengths, cost, work, batch)
     extra = extra_s(pairs, lengths, rows, works, state.prompts_per_step)
     more = extra_s(pairs, lengths, cost, work, state.prompts_per_step * (1.0 + _RELATIVE_STEP)) - extra[0]
     stall_share = np.clip(more / (_RELATIVE_STEP * np.maximum(state.mean_step_s, _TINY)), 0.0, _STALL_SHARE_CAP)
-    slope = (rows.base_s[1] + extra[1] - rows.base_s[0] - extra[0]) / nudge
-    slope = np.maximum(slope, 0.0) / (1.0 - stall_share)
+    slope = positive(rows.base_s[1] + extra[1] - rows.base_s[0] - extra[0]) / (1.0 - stall_share)
     elasticity = np.minimum(slope * batch / np.maximum(state.mean_step_s, _TINY), _ELASTICITY_CAP)
     alone = _VARIANCE_FACTOR * batch * 0.5 * (1.0 + cv2) / (1.0 - elasticity)
     return Load(
@@ -100,6 +101,8 @@ def load(base: Basis, batch: Array) -> Load:
         flow=state,
         cost=cost,
         work=work,
+        next_cost=rows.at(1),
+        next_work=_row(works, 1),
         tagged_cost=rows.at(2),
         tagged_work=_row(works, 2),
         tagged_extra_s=extra[2],

@@ -20,10 +20,9 @@ LONE_REPLICA_FACTOR = 0.88
 UTILIZATION_GUARD = 0.95
 """Largest share of the saturation of the mean flow, above which queues of variable lengths grow without bound."""
 
-_LEAST_BATCH = 1e-3
-_LEAST_SHARE = 0.01
+_SCANNED_SHARES = (1.0, 0.7, 0.4, 0.2, 0.08, 0.02, 2e-3, 1e-5)
 _EMPTY_BATCH = 1e-6
-_SEARCH_STEPS = 14
+_SEARCH_STEPS = 12
 _PERCENTILE_STEPS = 48
 _FLOOR_STEPS = 20
 _SHORTEST_S = 1e-6
@@ -96,13 +95,22 @@ def largest_batch(pairs: Pairs, limits: Limits, halved: bool = True, observed: L
 def _search(
     base: Basis, limits: list[_Limit], observed: Lengths, top: Array
 ) -> tuple[Array, npt.NDArray[np.object_], npt.NDArray[np.bool_]]:
-    """Bisect the logarithm of the batch up to `top`; return the batch, what binds, and whether any batch will do."""
+    """Return the largest batch up to `top` that holds all limits, what binds, and whether there is any.
+
+    A coarse scan from the top, then bisection: a replica whose experts are not yet all awake can have a smoother
+    step at a larger batch, so that feasibility need not end where it first fails.
+    """
     keys = np.array([limit.key for limit in limits] + [""], dtype=object)
-    low, high = np.minimum(_LEAST_BATCH, _LEAST_SHARE * top), top
-    feasible, failing = _holds(base, limits, observed, low)
-    fits, failing_high = _holds(base, limits, observed, high)
-    binding = np.where(feasible, np.where(fits, _resource(base), keys[failing_high]), keys[failing])
-    low = np.where(fits & feasible, high, low)
+    low, high, binding = np.zeros_like(top), top, _resource(base)
+    feasible = np.zeros(top.shape, dtype=bool)
+    for share in _SCANNED_SHARES if limits else (1.0,):
+        holds, failing = _holds(base, limits, observed, share * top)
+        low = np.where(holds & ~feasible, share * top, low)
+        feasible |= holds
+        high = np.where(feasible, high, share * top)
+        binding = np.where(feasible, binding, keys[failing])
+        if feasible.all():
+            break
     for _ in range(_SEARCH_STEPS if limits else 0):
         middle = np.sqrt(low * high)
         holds, failing = _holds(base, limits, observed, middle)

@@ -27,4 +27,5 @@ CONSTRAINT = Constraint(
     symbols={"p_o": "price of a node, USD/h", "y_o": "nodes bought", "B": "supply.budget / planning.hours_per_month"},
     index=_index,
     rule=_rule,
+    couples=True,
 )

@@ -27,5 +27,6 @@ CONSTRAINT = Constraint(
     symbols={"y_o": "nodes paid for of offer o", "C_e": "committed nodes of supply entry e (owned: all of them)"},
     index=_index,
     rule=_rule,
+    couples=True,
     key_names=("entry",),
 )

@@ -27,5 +27,6 @@ CONSTRAINT = Constraint(
     symbols={"G_o": "GPUs per node", "y_o": "nodes bought", "N_g": "limit of GPU type g"},
     index=_index,
     rule=_rule,
+    couples=True,
     key_names=("gpu",),
 )

@@ -29,5 +29,6 @@ CONSTRAINT = Constraint(
     },
     index=_index,
     rule=_rule,
+    couples=True,
     key_names=("candidate",),
 )

@@ -26,4 +26,5 @@ CONSTRAINT = Constraint(
     symbols={"u_g": "1 if GPU type g is used", "T": "supply.limits.gpu_types"},
     index=_index,
     rule=_rule,
+    couples=True,
 )

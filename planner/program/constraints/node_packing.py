@@ -44,5 +44,6 @@ CONSTRAINT = Constraint(
     },
     index=_index,
     rule=_rule,
+    couples=True,
     key_names=("cell", "level"),
 )

@@ -27,5 +27,6 @@ CONSTRAINT = Constraint(
     symbols={"n_{cz}": "replicas of candidate c in cell z", "n_c": "replicas"},
     index=_index,
     rule=_rule,
+    couples=True,
     key_names=("candidate",),
 )

@@ -1,4 +1,4 @@
-"""Pool loss: a pool that loses k replicas keeps the rest of them."""
+"""Pool loss: a pool loses k replicas, or all of them if it has fewer."""
 
 from __future__ import annotations
 
@@ -9,28 +9,29 @@ from planner.program.index import ProgramIndex
 
 
 def _index(index: ProgramIndex) -> list[Key]:
-    return [(c, side) for c in index.spared for side in ("rest", "none")]
+    return [(c, side) for c in index.spared for side in ("at least", "unless small")]
 
 
 def _rule(model: Any, index: ProgramIndex, key: Key) -> Any:
     column = index.columns[key[0]]
     spares = index.rules[column.model].spare_replicas
-    outlasts = model.outlasts[column.name]
-    if key[1] == "rest":
-        return model.surviving[column.name] <= model.replicas[column.name] - spares * outlasts
-    return model.surviving[column.name] <= max(index.most_replicas[column.name] - spares, 0) * outlasts
+    large = model.pool_open[column.name] if column.min_replicas > spares else model.outlasts[column.name]
+    if key[1] == "at least":
+        return model.lost[column.name] >= spares * large
+    rest = max(index.most_replicas[column.name] - spares, 0)
+    return model.replicas[column.name] - model.lost[column.name] <= rest * large
 
 
 CONSTRAINT = Constraint(
     name="pool_loss",
     unit="replicas",
-    sentence="A pool that loses k replicas keeps the rest: nothing, or its replicas less k.",
-    math=r"q_c \le n_c - k\, a_c, \quad q_c \le (U_c - k)\, a_c",
+    sentence="A pool that fails loses k replicas; only a pool of at least k keeps any.",
+    math=r"l_c \ge k\, a_c, \quad n_c - l_c \le (U_c - k)\, a_c",
     symbols={
-        "q_c": "replicas of pool c that survive",
+        "l_c": "replicas of pool c that are lost",
         "n_c": "replicas",
         "k": "reliability.spare_replicas",
-        "a_c": "1 if the pool outlasts the loss",
+        "a_c": "1 if the pool is larger than the loss (for pools of a least size above k: if it is used)",
         "U_c": "replicas that serve everything alone, with spares: no plan needs more",
     },
     index=_index,

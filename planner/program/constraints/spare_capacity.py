@@ -26,19 +26,20 @@ def _rule(model: Any, index: ProgramIndex, key: Key) -> Any:
     used = quicksum(
         row_needs(column, s)[place] * model.spare_rate[lost, w, name] for w, s in sorted(column.services.items())
     )
-    return used <= (model.surviving[name] if name == lost else model.replicas[name])
+    left = model.replicas[name] - model.lost[name] if name == lost else model.replicas[name]
+    return used <= left
 
 
 CONSTRAINT = Constraint(
     name="spare_capacity",
     unit="replicas",
     sentence="With the spares of one pool gone, the rerouted traffic fits every capacity row of the replicas that remain.",
-    math=r"\sum_w x^c_{wc'}\, \rho^r_{wc'} \le n_{c'} \ (c' \ne c), \quad \le q_c \ (c' = c)",
+    math=r"\sum_w x^c_{wc'}\, \rho^r_{wc'} \le n_{c'} \ (c' \ne c), \quad \le n_c - l_c \ (c' = c)",
     symbols={
         "x^c_{wc'}": "requests/s of w on c' while c has lost its spares",
         r"\rho^r_{wc'}": "replicas of c' needed per request/s of w by row r (HBM, batch, bandwidth, compute, step time)",
         "n_{c'}": "replicas",
-        "q_c": "replicas of pool c that survive",
+        "l_c": "replicas of pool c that are lost",
     },
     index=_index,
     rule=_rule,

@@ -27,5 +27,6 @@ CONSTRAINT = Constraint(
     symbols={"y_o": "nodes bought of offer o", "S_e": "nodes of supply entry e (nodes:)"},
     index=_index,
     rule=_rule,
+    couples=True,
     key_names=("entry",),
 )

@@ -1,0 +1,121 @@
+"""Rate pools that several workloads share: on their merged lengths, within the limits of each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+
+from planner.candidates.pairs import Indices, ShapeArrays, kv_load, limits_of, make_pairs
+from planner.candidates.rating_types import PoolRating, SharedRating
+from planner.candidates.types import Array, ResolvedWorkload
+from planner.physics.latency import Lengths, largest_batch, merge
+
+MERGED_POINTS = 32
+MOST_FOR_ALL_GROUPS = 3  # with more workloads, only pairs and the whole group are rated together
+
+
+def shared_groups(count: int) -> list[tuple[int, ...]]:
+    """Return the groups of workloads (by index) that may share a pool: all of two or more, or pairs and the whole."""
+    sizes = range(2, count + 1) if count <= MOST_FOR_ALL_GROUPS else (2, count)
+    return [group for size in sizes for group in combinations(range(count), size)]
+
+
+def mixture(workloads: Sequence[ResolvedWorkload], rates: Sequence[float]) -> ResolvedWorkload:
+    """Merge workloads, weighted by their rates, into one with equally likely lengths.
+
+    Prefixes that some of them share are held once each; sequences of the mixture are counted with their whole context.
+    """
+    if len(workloads) == 1:
+        return workloads[0]
+    total = sum(rates)
+    computed = merge(
+        [w.prefill_tokens for w in workloads], rates, MERGED_POINTS, [w.prefill_weights for w in workloads]
+    )
+    cv2 = sum(r * w.spec.traffic.arrival_cv2 for r, w in zip(rates, workloads, strict=True)) / total
+    first = workloads[0]
+    traffic = first.spec.traffic.model_copy(update={"arrival_cv2": cv2})
+    return replace(
+        first,
+        name="+".join(w.name for w in workloads),
+        spec=first.spec.model_copy(update={"traffic": traffic}),
+        input_tokens=merge([w.input_tokens for w in workloads], rates, MERGED_POINTS),
+        output_tokens=merge([w.output_tokens for w in workloads], rates, MERGED_POINTS),
+        prefill_tokens=computed,
+        prefill_weights=np.full(MERGED_POINTS, 1.0 / MERGED_POINTS),
+        shared_tokens=sum(w.shared_tokens for w in workloads if w.shared_hit_rate > 0.0),
+        shared_hit_rate=0.0,
+    )
+
+
+def padded(workload: ResolvedWorkload) -> ResolvedWorkload:
+    """Give every workload the same number of prefill points, repeating the last with no weight."""
+    missing = 2 * MERGED_POINTS - workload.prefill_tokens.size
+    if missing <= 0:
+        return workload
+    return replace(
+        workload,
+        prefill_tokens=np.concatenate([workload.prefill_tokens, np.full(missing, workload.prefill_tokens[-1])]),
+        prefill_weights=np.concatenate([workload.prefill_weights, np.zeros(missing)]),
+    )
+
+
+def lengths_of(workloads: Sequence[ResolvedWorkload]) -> Lengths:
+    """Return the lengths of workloads as arrays, one row each."""
+    each = [padded(w) for w in workloads]
+    return Lengths(
+        np.stack([w.prefill_tokens for w in each]),
+        np.stack([w.prefill_weights for w in each]),
+        np.stack([w.output_tokens for w in each]),
+    )
+
+
+def rate_shared(
+    arrays: ShapeArrays, workloads: Sequence[ResolvedWorkload], pools: Sequence[PoolRating]
+) -> list[SharedRating]:
+    """Rate every group of workloads on the shapes and pool classes that serve each of them alone.
+
+    The mix is that of the planned demand: the plan's audit rates the mix that a pool really gets.
+    """
+    asked = [
+        (pool, shape, group)
+        for pool in pools
+        for group in shared_groups(len(workloads))
+        for shape in np.flatnonzero((pool.rate[:, list(group)] > 0.0).all(axis=1)).tolist()
+    ]
+    if not asked:
+        return []
+    planned = [w.planned_requests_per_s for w in workloads]
+    groups = sorted({group for _, _, group in asked})
+    merged = [padded(mixture([workloads[j] for j in g], [planned[j] for j in g])) for g in groups]
+    rows = [(n, j) for n, (_, _, group) in enumerate(asked) for j in group]
+    at = np.array([n for n, _ in rows], dtype=np.intp)
+    shape_of = np.array([asked[n][1] for n, _ in rows], dtype=np.intp)
+    group_of = np.array([groups.index(asked[n][2]) for n, _ in rows], dtype=np.intp)
+    member_of = np.array([j for _, j in rows], dtype=np.intp)
+    load = kv_load(arrays, merged, shape_of, group_of)
+    replicas = np.array([float(asked[n][0].replicas) for n, _ in rows])
+    pairs = make_pairs(arrays, merged, shape_of, group_of, load.slots, replicas)
+    observed = lengths_of(workloads).take(member_of)
+    found = largest_batch(pairs, limits_of(workloads, member_of), observed=observed)
+    pool_bytes = load.slots * load.mean_bytes
+    return _tightest(asked, at, found.batch, found.requests_per_s, pool_bytes)
+
+
+def _tightest(
+    asked: Sequence[tuple[PoolRating, int, tuple[int, ...]]], at: Indices, batch: Array, rate: Array, pool_bytes: Array
+) -> list[SharedRating]:
+    """Take, for every pool, the member of the group whose limits allow the smallest batch."""
+    ratings: list[SharedRating] = []
+    for n, (pool, shape, group) in enumerate(asked):
+        members = np.flatnonzero(at == n)
+        worst = members[rate[members].argmin()]
+        if rate[worst] > 0.0:
+            ratings.append(
+                SharedRating(
+                    pool.replicas, shape, group, float(batch[worst]), float(rate[worst]), float(pool_bytes[worst])
+                )
+            )
+    return ratings
