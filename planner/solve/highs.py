@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.program.compile import CompiledProgram
+from planner.solve.quiet import new_solver
 from planner.solve.tolerance import COST_RTOL, FEASIBILITY_RTOL
 
 Floats = NDArray[np.float64]
@@ -67,7 +68,7 @@ def minimise(program: CompiledProgram, effort: Effort, relaxed: bool = False) ->
     Raises:
         ArithmeticError: the solver's answer fails the check.
     """
-    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    solver = new_solver()
     for name, value in _options(effort).items():
         solver.setOptionValue(name, value)
     solver.passModel(_highs_lp(program, relaxed))
