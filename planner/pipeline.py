@@ -12,7 +12,6 @@ from pathlib import Path
 from planner import __version__
 from planner.candidates.knowledge import Knowledge
 from planner.candidates.table import build_table
-from planner.candidates.types import CandidateTable
 from planner.catalog import Catalog
 from planner.diagnostics import Diagnostic, DiagnosticError
 from planner.physics.constants import SpeedConstants
@@ -93,7 +92,8 @@ def make_plan(prepared: Prepared, options: Options, progress: Progress = lambda 
     """
     clock = _Clock(progress)
     spec, catalog = prepared.spec, prepared.catalog
-    table = _table(spec, catalog)
+    knowledge = _knowledge(spec, catalog)
+    table = build_table(spec, catalog, knowledge)
     clock.lap("candidates")
     as_of = options.as_of or spec.planning.as_of or catalog.newest_price_date()
     context = Context(spec, table, as_of, _digests(prepared, as_of), _versions())
@@ -101,22 +101,23 @@ def make_plan(prepared: Prepared, options: Options, progress: Progress = lambda 
     if unserved is not None:
         return infeasible_plan(context, unserved)
     limits = SolveLimits(options.gap if options.gap is not None else spec.planning.gap, options.time_limit_s)
-    plan = _solve_and_audit(context, catalog, limits, options, clock)
+    plan = _solve_and_audit(context, catalog, knowledge.constants, limits, options, clock)
     clock.lap("plan")
     return plan
 
 
-def _table(spec: FleetSpec, catalog: Catalog) -> CandidateTable:
+def _knowledge(spec: FleetSpec, catalog: Catalog) -> Knowledge:
     try:
-        return build_table(spec, catalog)
+        return Knowledge.of(catalog, spec.planning.confidence)
     except ValueError as error:
         raise DiagnosticError([Diagnostic("catalog/calibration", str(error))]) from error
 
 
-def _solve_and_audit(context: Context, catalog: Catalog, limits: SolveLimits, options: Options, clock: _Clock) -> Plan:
+def _solve_and_audit(
+    context: Context, catalog: Catalog, constants: SpeedConstants, limits: SolveLimits, options: Options, clock: _Clock
+) -> Plan:
     """Solve, assess the pools at their mix, lower what does not hold, and solve again until everything does."""
     spec, table = context.spec, context.table
-    constants = Knowledge.of(catalog, spec.planning.confidence).constants
     gpu_limits = {catalog.gpu(name).name: n for name, n in sorted(spec.supply.limits.gpus.items())}
     for _ in range(MOST_ROUNDS):
         problem = fleet_problem(spec, table, gpu_limits)

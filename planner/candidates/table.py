@@ -32,13 +32,8 @@ SELECTOR_RULE = "selector"
 Cells = Mapping[tuple[str, tuple[str, ...]], tuple[str, ...]]
 
 
-def build_table(spec: FleetSpec, catalog: Catalog) -> CandidateTable:
-    """Return every candidate of a spec with the supply it may use, and every rejection.
-
-    Raises:
-        ValueError: the catalog's calibration or engine constants are incomplete.
-    """
-    knowledge = Knowledge.of(catalog, spec.planning.confidence)
+def build_table(spec: FleetSpec, catalog: Catalog, knowledge: Knowledge) -> CandidateTable:
+    """Return every candidate of a spec with the supply it may use, and every rejection."""
     models = resolve_models(spec, catalog)
     workloads = resolve_workloads(spec, models)
     supply = build_supply(spec, catalog)

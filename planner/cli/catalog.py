@@ -13,10 +13,12 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from planner.catalog import Catalog, UnknownName, find_catalog
+from planner.cli.commands import CONTEXT_SETTINGS, help_when_alone
+from planner.cli.exits import ExitCode
+from planner.cli.streams import answer
 from planner.diagnostics import Diagnostic, DiagnosticError, has_errors
 
 SCHEMA_VERSION = 1
-EXIT_WRONG_INPUT = 1
 
 
 class Kind(StrEnum):
@@ -40,7 +42,15 @@ CatalogOption = Annotated[
 ]
 FormatOption = Annotated[Format, typer.Option("--format", help="How to print the answer.")]
 
-app = typer.Typer(name="catalog", help="GPUs, models, prices and their sources.", no_args_is_help=True)
+app = typer.Typer(
+    name="catalog",
+    help="GPUs, models, prices and their sources.",
+    context_settings=CONTEXT_SETTINGS,
+    invoke_without_command=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+app.callback()(help_when_alone)
 
 
 @app.command("list")
@@ -113,7 +123,7 @@ def check_files(
         _print(_one_line(d) for d in found)
         _print([f"{len(opened.files())} files: {errors} errors, {len(found) - errors} warnings"])
     if errors:
-        raise typer.Exit(EXIT_WRONG_INPUT)
+        raise typer.Exit(ExitCode.WRONG_INPUT)
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -176,7 +186,7 @@ def _refuse(error: UnknownName | DiagnosticError) -> NoReturn:
     else:
         lines = [f"error[catalog/unknown-name]: {error}"]
     sys.stderr.write("".join(f"{line}\n" for line in lines))
-    raise typer.Exit(EXIT_WRONG_INPUT)
+    raise typer.Exit(ExitCode.WRONG_INPUT)
 
 
 def _one_line(diagnostic: Diagnostic) -> str:
@@ -198,7 +208,7 @@ def _as_data(diagnostic: Diagnostic) -> dict[str, Any]:
 
 
 def _print(lines: Iterable[str]) -> None:
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    answer("".join(f"{line}\n" for line in lines))
 
 
 def _print_json(answer: Mapping[str, Any]) -> None:

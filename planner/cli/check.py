@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from planner.cli.exits import ExitCode
+from planner.cli.streams import STANDARD, answer, note, usage_error
 
 if TYPE_CHECKING:
     from planner.diagnostics import Diagnostic
 
-EXIT_WRONG_INPUT = 1
-EXIT_USAGE = 64
-_STANDARD_INPUT = "-"
 _ENDINGS = (".yaml", ".yml")
 
 
@@ -52,7 +53,7 @@ def check(
 
     paths = _expand(specs)
     if catalog is not None and not (catalog / "catalog.yaml").is_file():
-        _usage_error(f"no catalog at {catalog}: it holds no catalog.yaml")
+        usage_error(f"no catalog at {catalog}: it holds no catalog.yaml")
     found: list[Diagnostic] = []
     sources: dict[str, tuple[str, ...]] = {}
     for path in paths:
@@ -60,13 +61,13 @@ def check(
         found.extend(diagnostics)
         sources[name] = lines
     if format is CheckFormat.JSON:
-        typer.echo(render_json(found, list(sources)), nl=False)
+        answer(render_json(found, list(sources)))
     else:
         text = render_full(found, sources) if format is CheckFormat.FULL else render_concise(found)
-        typer.echo(text, nl=False)
-    typer.echo(summary(found, len(paths)), err=True)
+        answer(text)
+    note(summary(found, len(paths)))
     if has_errors(found) or (found and fail_on is FailOn.WARNING):
-        raise typer.Exit(EXIT_WRONG_INPUT)
+        raise typer.Exit(ExitCode.WRONG_INPUT)
 
 
 def check_file(
@@ -79,9 +80,9 @@ def check_file(
     from planner.spec import load_spec
 
     try:
-        source = read_source(path, stdin_filename if path == _STANDARD_INPUT else None)
+        source = read_source(path, stdin_filename if path == STANDARD else None)
     except OSError as error:
-        _usage_error(f"cannot read {path}: {error.strerror or error}")
+        usage_error(f"cannot read {path}: {error.strerror or error}")
     if source.text is None:
         return list(source.diagnostics), source.path, ()
     loaded = load_spec(source.text, source.path)
@@ -99,19 +100,13 @@ def _expand(specs: list[str]) -> list[str]:
     """Return the files meant: folders by their YAML files, in sorted order, each once."""
     paths: list[str] = []
     for spec in specs:
-        if Path(spec).is_dir():
+        if os.path.isdir(spec):
             inside = sorted(str(p) for p in Path(spec).rglob("*") if p.suffix in _ENDINGS and p.is_file())
             if not inside:
-                _usage_error(f"no YAML file in {spec}")
+                usage_error(f"no YAML file in {spec}")
             paths.extend(inside)
-        elif spec == _STANDARD_INPUT or Path(spec).exists():
+        elif spec == STANDARD or os.path.exists(spec):
             paths.append(spec)
         else:
-            _usage_error(f"no such file: {spec}")
+            usage_error(f"no such file: {spec}")
     return list(dict.fromkeys(paths))
-
-
-def _usage_error(message: str) -> NoReturn:
-    """Print one line and leave with the exit code of wrong usage."""
-    typer.echo(f"error: {message}", err=True)
-    raise typer.Exit(EXIT_USAGE)

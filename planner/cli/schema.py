@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from planner.cli.streams import answer
+
 
 class SchemaOf(StrEnum):
     """What can be described."""
@@ -24,4 +26,4 @@ def schema(
     from planner.spec.schema import spec_schema_text
 
     texts = {SchemaOf.SPEC: spec_schema_text}
-    typer.echo(texts[what](), nl=False)
+    answer(texts[what]())

@@ -14,7 +14,7 @@ from planner.candidates.types import CandidateTable, PricedOffer, Shape
 from planner.catalog import Catalog
 from planner.physics.constants import SpeedConstants
 from planner.physics.memory import hbm_budget
-from planner.plan.assess import PoolLoad, assess
+from planner.plan.assess import PoolLoad, missed
 from planner.plan.schema import Plan, Pool
 from planner.spec import FleetSpec
 
@@ -128,16 +128,28 @@ def _latency(a: _Audit) -> Iterator[Violation]:
     """Every latency limit of every workload in every pool, at the mix the pool really got."""
     for name, model in a.table.models.items():
         pools = a.pools_of(name)
-        loads = [PoolLoad(p.name, _shape(a, p), p.max_num_seqs, p.replicas, p.workloads) for p in pools]
-        for pool, state in zip(pools, assess(model, a.table.workloads, loads, a.constants), strict=True):
-            if state.overload > 1.0 + RATE_RTOL:
-                yield Violation("load", pool.name, f"load is {state.overload:.3f} of what queues can bear")
-            for workload, key in state.misses(a.table.workloads):
-                seconds = state.latency_s[workload, key]
-                limit = a.spec.workloads[workload].slo[key]
+        loads = [_load(a, p, p.replicas, p.workloads) for p in pools]
+        for pool, misses in zip(pools, missed(model, a.table.workloads, loads, a.constants), strict=True):
+            for miss in misses:
+                yield Violation("latency", pool.name, f"misses {miss}")
+    yield from _predictions(a)
+
+
+def _predictions(a: _Audit) -> Iterator[Violation]:
+    """The percentiles shown are within the limits shown, and those are the limits of the spec."""
+    for workload in a.plan.workloads:
+        limits = a.spec.workloads[workload.name].slo
+        if limits != {check.metric: check.limit_s for check in workload.slo}:
+            yield Violation("latency", workload.name, "the limits shown are not those of the spec")
+        for check in workload.slo:
+            if check.predicted_s > check.limit_s * (1.0 + RATE_RTOL):
                 yield Violation(
-                    "latency", f"{pool.name}/{workload}", f"{key} is {seconds:.4g} s, the limit {limit:g} s"
+                    "latency", workload.name, f"{check.metric} is {check.predicted_s:.4g} s of {check.limit_s:g} s"
                 )
+
+
+def _load(a: _Audit, pool: Pool, replicas: int, rates: Mapping[str, float]) -> PoolLoad:
+    return PoolLoad(pool.name, _shape(a, pool), pool.max_num_seqs, replicas, rates)
 
 
 def _shape(a: _Audit, pool: Pool) -> Shape:
@@ -233,38 +245,37 @@ def _admitted(a: _Audit, workload: str, offer: PricedOffer) -> bool:
 
 def _spares(a: _Audit) -> Iterator[Violation]:
     """With the spares of any pool gone, the rest carries the demand without headroom, within all latency limits."""
-    for pool in a.plan.pools:
-        model = a.table.models[pool.model]
+    for name, model in a.table.models.items():
         spares = model.reliability.spare_replicas
-        rates = a.reroutes.get(pool.name) if spares else {}
-        if rates is None:
-            yield Violation("spare", pool.name, f"no routing is known for the loss of {spares} replicas")
-            continue
-        yield from _degraded(a, pool, spares, rates)
+        losses = [(p, a.reroutes.get(p.name)) for p in a.pools_of(name)] if spares else []
+        loads: list[tuple[Pool, PoolLoad]] = []
+        for lost, rates in losses:
+            if rates is None:
+                yield Violation("spare", lost.name, f"no routing is known for the loss of {spares} replicas")
+                continue
+            yield from _rerouted_demand(a, lost, rates)
+            left = {p.name: p.replicas - (spares if p.name == lost.name else 0) for p in a.pools_of(name)}
+            pools = [p for p in a.pools_of(name) if rates.get(p.name)]
+            empty = [p.name for p in pools if left[p.name] < 1]
+            if empty:
+                yield Violation("spare", lost.name, f"traffic is rerouted to {empty[0]}, which has no replica left")
+            loads += [(lost, _load(a, p, left[p.name], rates[p.name])) for p in pools if left[p.name] >= 1]
+        misses = missed(model, a.table.workloads, [load for _, load in loads], a.constants)
+        for (lost, load), miss in zip(loads, misses, strict=True):
+            if miss:
+                yield Violation("spare", lost.name, f"{load.name} misses {', '.join(miss)} without the spares")
 
 
-def _degraded(a: _Audit, lost: Pool, spares: int, rates: Rates) -> Iterator[Violation]:
-    if not spares:
-        return
-    model = a.table.models[lost.model]
-    left = {p.name: p.replicas - (spares if p.name == lost.name else 0) for p in a.pools_of(lost.model)}
-    pools = [p for p in a.pools_of(lost.model) if rates.get(p.name)]
-    loads = [PoolLoad(p.name, _shape(a, p), p.max_num_seqs, max(left[p.name], 1), rates[p.name]) for p in pools]
+def _rerouted_demand(a: _Audit, lost: Pool, rates: Rates) -> Iterator[Violation]:
     served: Counter[str] = Counter()
-    for load in loads:
-        served.update(load.rates)
-        if left[load.name] < 1:
-            yield Violation("spare", lost.name, f"traffic is rerouted to {load.name}, which has no replica left")
+    for own in rates.values():
+        served.update(own)
     for name, workload in a.spec.workloads.items():
         due = workload.traffic.peak_requests_per_s() if workload.model == lost.model else 0.0
         if served[name] < due * (1.0 - RATE_RTOL):
             yield Violation(
                 "spare", lost.name, f"{name}: {served[name]:g} of {due:g} req/s are served without its spares"
             )
-    for load, state in zip(loads, assess(model, a.table.workloads, loads, a.constants), strict=True):
-        if not state.holds(a.table.workloads):
-            missed = ", ".join(f"{w} {key}" for w, key in state.misses(a.table.workloads)) or "overload"
-            yield Violation("spare", lost.name, f"{load.name} misses {missed} without the spares")
 
 
 CHECKS: tuple[Callable[[_Audit], Iterator[Violation]], ...] = (

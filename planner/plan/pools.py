@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.candidates.types import Candidate, CandidateTable, ResolvedModel, Service
@@ -30,25 +30,33 @@ class PoolDraft:
     state: PoolState
 
 
-def draft_pools(table: CandidateTable, solution: Solution, constants: SpeedConstants) -> list[PoolDraft]:
-    """Return the pools of a solution, named after their model and numbered where there are several, sorted by name."""
-    drafts: list[PoolDraft] = []
-    used = [c for c in table.candidates if solution.replicas.get(c.name, 0) > 0]
-    for model in table.models.values():
-        own = [c for c in used if c.shape.model == model.name]
-        loads = [
-            PoolLoad(
-                name=model.name if len(own) == 1 else f"{model.name}-{i + 1}",
-                shape=c.shape,
-                max_num_seqs=c.max_num_seqs,
-                replicas=solution.replicas[c.name],
-                rates=_rates(solution, c),
+LoadedCandidate = tuple[Candidate, PoolLoad]
+
+
+def pool_loads(table: CandidateTable, solution: Solution) -> list[LoadedCandidate]:
+    """Return the pools of a solution that serve something, named after their model and numbered where there are several."""
+    found: list[LoadedCandidate] = []
+    for model in table.models:
+        used = [c for c in table.candidates if c.shape.model == model and solution.replicas.get(c.name, 0) > 0]
+        for number, candidate in enumerate(used, 1):
+            load = PoolLoad(
+                name=model if len(used) == 1 else f"{model}-{number}",
+                shape=candidate.shape,
+                max_num_seqs=candidate.max_num_seqs,
+                replicas=solution.replicas[candidate.name],
+                rates=_rates(solution, candidate),
             )
-            for i, c in enumerate(own)
-        ]
-        busy = [(c, load) for c, load in zip(own, loads, strict=True) if load.rates]
-        states = assess(model, table.workloads, [load for _, load in busy], constants)
-        drafts += [PoolDraft(c, load, state) for (c, load), state in zip(busy, states, strict=True)]
+            found += [(candidate, load)] if load.rates else []
+    return sorted(found, key=lambda pool: pool[1].name)
+
+
+def draft_pools(table: CandidateTable, pools: Sequence[LoadedCandidate], constants: SpeedConstants) -> list[PoolDraft]:
+    """Return the pools with what they do under their load, sorted by name."""
+    drafts: list[PoolDraft] = []
+    for model in table.models.values():
+        own = [(c, load) for c, load in pools if c.shape.model == model.name]
+        states = assess(model, table.workloads, [load for _, load in own], constants)
+        drafts += [PoolDraft(c, load, state) for (c, load), state in zip(own, states, strict=True)]
     return sorted(drafts, key=lambda d: d.load.name)
 
 

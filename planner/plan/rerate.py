@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from planner.candidates.types import Candidate, CandidateTable, Service
 from planner.physics.constants import SpeedConstants
-from planner.plan.assess import PoolLoad, assess, largest_share
-from planner.plan.pools import PoolDraft, draft_pools
+from planner.plan.assess import PoolLoad, largest_share, missed
+from planner.plan.pools import LoadedCandidate, PoolDraft, draft_pools, pool_loads
 from planner.plan.reroute import Rates, reroutes
 from planner.program.data import FleetProblem
 from planner.program.problem import with_services
@@ -46,11 +46,11 @@ def settle(
     traffic is routed anew. The bound of the solution stays valid, since cuts only make the problem harder.
     """
     for _ in range(MOST_ROUTINGS):
-        drafts = draft_pools(table, solution, constants)
-        rerouted = reroutes(problem, solution, drafts)
-        cuts = _cuts(table, drafts, _degraded(drafts, rerouted, problem), constants)
+        pools = pool_loads(table, solution)
+        rerouted = reroutes(problem, solution, pools)
+        cuts = _cuts(table, pools, _degraded(pools, rerouted, problem), constants)
         if not cuts:
-            return Settled(table, problem, solution, drafts, rerouted)
+            return Settled(table, problem, solution, draft_pools(table, pools, constants), rerouted)
         table = _corrected(table, cuts)
         problem = with_services(problem, table)
         rates = _routes(problem, solution)
@@ -72,10 +72,10 @@ def _routes(problem: FleetProblem, solution: Solution) -> dict[tuple[str, str], 
     return dict(sorted(rates.items()))
 
 
-def _degraded(drafts: list[PoolDraft], rerouted: Mapping[str, Rates], problem: FleetProblem) -> list[PoolLoad]:
+def _degraded(pools: Sequence[LoadedCandidate], rerouted: Mapping[str, Rates], problem: FleetProblem) -> list[PoolLoad]:
     """Return the loads of every pool in every loss of spares; a loss that cannot be carried overloads the lost pool."""
     spares = {r.model: r.spare_replicas for r in problem.rules}
-    by_name = {d.load.name: d.load for d in drafts}
+    by_name = {load.name: load for _, load in pools}
     loads: list[PoolLoad] = []
     for lost, rates in sorted(rerouted.items()):
         for name, own in sorted(rates.items()):
@@ -85,17 +85,17 @@ def _degraded(drafts: list[PoolDraft], rerouted: Mapping[str, Rates], problem: F
 
 
 def _cuts(
-    table: CandidateTable, drafts: Sequence[PoolDraft], degraded: Sequence[PoolLoad], constants: SpeedConstants
+    table: CandidateTable, pools: Sequence[LoadedCandidate], degraded: Sequence[PoolLoad], constants: SpeedConstants
 ) -> dict[str, float]:
     """Return, by candidate, the share of its rated capacity that a pool bears at its mix; none when all hold."""
     cuts: dict[str, float] = {}
-    by_pool = {d.load.name: d.candidate for d in drafts}
-    loads = [(d.candidate, d.load) for d in drafts] + [(by_pool[load.name], load) for load in degraded]
+    by_pool = {load.name: candidate for candidate, load in pools}
+    loads = [*pools, *((by_pool[load.name], load) for load in degraded)]
     for model in table.models.values():
         own = [(c, load) for c, load in loads if c.shape.model == model.name]
-        states = assess(model, table.workloads, [load for _, load in own], constants)
-        for (candidate, load), state in zip(own, states, strict=True):
-            if not state.holds(table.workloads):
+        misses = missed(model, table.workloads, [load for _, load in own], constants)
+        for (candidate, load), miss in zip(own, misses, strict=True):
+            if miss:
                 share = min(LEAST_CUT, largest_share(model, table.workloads, load, constants))
                 cuts[candidate.name] = min(cuts.get(candidate.name, 1.0), share)
     return cuts

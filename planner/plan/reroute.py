@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from planner.plan.pools import PoolDraft
+from planner.plan.pools import LoadedCandidate
 from planner.program.data import FleetProblem
 from planner.solve.outcome import Solution
 from planner.solve.routing import route
@@ -12,19 +12,19 @@ from planner.solve.routing import route
 Rates = Mapping[str, Mapping[str, float]]
 
 
-def reroutes(problem: FleetProblem, solution: Solution, drafts: list[PoolDraft]) -> dict[str, Rates]:
+def reroutes(problem: FleetProblem, solution: Solution, pools: Sequence[LoadedCandidate]) -> dict[str, Rates]:
     """Return requests/s by pool and workload, for the loss of the spares of each pool whose model has some."""
     spares = {r.model: r.spare_replicas for r in problem.rules}
-    names = {d.candidate.name: d.load.name for d in drafts}
+    names = {candidate.name: load.name for candidate, load in pools}
     found: dict[str, Rates] = {}
-    for draft in drafts:
-        model = draft.candidate.shape.model
+    for lost, load in pools:
+        model = lost.shape.model
         if spares[model]:
             left = dict(solution.replicas)
-            left[draft.candidate.name] = max(0, left[draft.candidate.name] - spares[model])
+            left[lost.name] = max(0, left[lost.name] - spares[model])
             demand = {d.workload: d.requests_per_s for d in problem.demands_of(model)}
             by_pool: dict[str, dict[str, float]] = {}
             for (workload, candidate), rate in route(problem, model, left, demand).rates.items():
                 by_pool.setdefault(names.get(candidate, candidate), {})[workload] = rate
-            found[draft.load.name] = by_pool
+            found[load.name] = by_pool
     return found

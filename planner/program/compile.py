@@ -9,20 +9,22 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, diags_array
 
 from planner.program.data import FleetProblem
 from planner.program.fleet import build
 from planner.program.index import CAPACITY_ROWS
 
 Floats = NDArray[np.float64]
+TINY = 1e-300
 
 
 @dataclass(frozen=True)
 class CompiledProgram:
     """A mixed-integer linear program: minimise cost.x with row_lower <= A x <= row_upper and bounds on x.
 
-    `columns` are (variable, key) and `rows` (constraint, key); matrix is in compressed rows.
+    `columns` are (variable, key) and `rows` (constraint, key). Each row is divided by its largest coefficient, so that one
+    tolerance suits GB, GPUs and shares alike.
     """
 
     columns: tuple[tuple[str, Any], ...]
@@ -46,7 +48,9 @@ def compile_model(model: Any) -> CompiledProgram:
     form = LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=pyo.minimize)
     matrix = csr_array(form.A)
     bound = np.asarray([row.bound_type for row in form.rows], dtype=float)
-    rhs = np.asarray(form.rhs, dtype=float)
+    largest = np.maximum(abs(matrix).max(axis=1).toarray().ravel(), TINY)
+    matrix = csr_array(diags_array(1.0 / largest) @ matrix)
+    rhs = np.asarray(form.rhs, dtype=float) / largest
     program = CompiledProgram(
         columns=tuple(_name(v) for v in form.columns),
         rows=tuple(_name(row.constraint) for row in form.rows),

@@ -37,7 +37,7 @@ def solve_blocks(problem: FleetProblem) -> Blocks:
     for rule in problem.rules:
         own = {c.name: prices[c.name] for c in problem.columns_of(rule.model)}
         block = compile_model(build_block(problem, rule.model, own))
-        answer = minimise(block, Effort(relative_gap=BLOCK_GAP))
+        answer = minimise(block, Effort(relative_gap=BLOCK_GAP, heuristics=False))
         if answer.status is Status.INFEASIBLE or answer.point is None:
             infeasible.append(rule.model)
             continue

@@ -39,7 +39,7 @@ class Answer:
 class Effort:
     """Limits of one solve. Nodes bound the work the same way on every machine; seconds are the emergency brake.
 
-    A search also stops at a point whose objective is at most `target`.
+    A search also stops at a point whose objective is at most `target`. Small programs do better without `heuristics`.
     """
 
     relative_gap: float = 0.0
@@ -47,14 +47,18 @@ class Effort:
     max_nodes: int | None = None
     time_limit_s: float | None = None
     target: float | None = None
+    heuristics: bool = True
 
 
+HEURISTIC_EFFORT = 0.05
 SEARCH_OPTIONS: dict[str, Any] = {
     "mip_heuristic_run_feasibility_jump": False,
     "mip_heuristic_run_rins": False,
     "mip_heuristic_run_root_reduced_cost": False,
     "mip_detect_symmetry": False,
     "mip_allow_restart": False,
+    "mip_allow_cut_separation_at_nodes": False,
+    "mip_lp_age_limit": 3,
 }
 """What costs more than it brings on these programs (measured, see planner/manual/decisions.md)."""
 
@@ -97,7 +101,8 @@ def _options(effort: Effort) -> dict[str, Any]:
         "random_seed": 0,
         "mip_rel_gap": effort.relative_gap,
         "mip_abs_gap": effort.absolute_gap,
-        "mip_heuristic_effort": 0.05,
+        "mip_heuristic_effort": HEURISTIC_EFFORT if effort.heuristics else 0.0,
+        "mip_heuristic_run_rens": effort.heuristics,
     }
     options |= SEARCH_OPTIONS
     if effort.target is not None:

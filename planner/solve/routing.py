@@ -14,7 +14,7 @@ from planner.program.index import CAPACITY_ROWS, row_needs
 from planner.solve.highs import Effort, Status, minimise
 from planner.solve.tolerance import FEASIBILITY_RTOL, RATE_ATOL_REQUESTS_PER_S
 
-ENOUGH = 1.0 + 10 * FEASIBILITY_RTOL
+ENOUGH = 1.0 + FEASIBILITY_RTOL
 FULL_LOAD = 1e6  # load of a fleet that cannot serve some workload at all
 
 

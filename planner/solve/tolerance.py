@@ -1,7 +1,7 @@
 """Every tolerance of the solving stage, in one place."""
 
 INTEGRALITY_ATOL = 1e-5  # a solver value this close to an integer is that integer; anything else is a bug
-FEASIBILITY_RTOL = 1e-6  # relative violation of a row that an accepted answer may have
+FEASIBILITY_RTOL = 1e-5  # violation of a row, relative to its terms, that an accepted answer may have
 COST_RTOL = 1e-6  # disagreement between the solver's objective and the recomputed one
 RATE_ATOL_REQUESTS_PER_S = 1e-9  # rates below this are not routed
 

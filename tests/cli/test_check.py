@@ -72,7 +72,7 @@ def test_folder_without_specs_is_exit_64(tmp_path: Path) -> None:
     code, _, err = run("check", str(tmp_path))
 
     assert code == 64
-    assert err == f"error: no YAML file in {tmp_path}\n"
+    assert err == f"planner: no YAML file in {tmp_path}\n"
 
 
 def test_standard_input() -> None:

@@ -1,23 +1,19 @@
-"""Tails of the decode metrics: time per output token over a request, and single gaps between tokens."""
+"""Tail of the time per output token of a request."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from planner.physics.latency.gamma import gamma_tail
-from planner.physics.latency.load import Basis, Load
-from planner.physics.latency.steps import Hinge, mixed_steps, positive
+from planner.physics.latency.load import Basis, Load, longest_step_s
+from planner.physics.latency.steps import positive
 from planner.physics.latency.types import Array, Lengths
 
 # Batch noise falls on both sides of the mean while a gamma law starts at its origin: the origin moves down by so many
 # standard deviations of that noise.
 _NOISE_ORIGIN = 3.0
-# Five-point Gauss-Hermite rule for a standard normal variable, its lower half moved to 0.
-_NODES = np.array([0.0, 1.3556261799742659, 2.8569700138728])
-_WEIGHTS = np.array([0.766666666666667, 0.222075922005613, 0.011257411327721])
 _TINY = 1e-12
 
 
@@ -61,7 +57,7 @@ def decode_law(base: Basis, state: Load, observed: Lengths) -> DecodeLaw:
         variance_s2=_column(state.clumped_cv2) * stalls2 + _column(clump2) / k**2,
         least_variance_s2=stalls2,
         noise_s=np.sqrt(noise2),
-        ceiling_s=_ceiling_s(base, state.tagged_cost),
+        ceiling_s=longest_step_s(base, state.tagged_cost),
     )
 
 
@@ -80,56 +76,6 @@ def tpot_tail(law: DecodeLaw, limit_s: Array) -> Array:
     counted = law.decode_steps > 0
     share = (tails * counted).sum(axis=-1) / np.maximum(counted.sum(axis=-1), 1)
     return np.asarray(np.where(limit_s > law.ceiling_s, 0.0, share))
-
-
-def gap_tail(base: Basis, state: Load, limit_s: Array) -> Array:
-    r"""Return the share of the gaps between tokens that exceed `limit_s` [P]; every token counts once.
-
-    A gap is one step, `F(B + 1 + z \sqrt v, 0)` with `z` normal (never faster than its mean, so that noise cannot help),
-    plus the time of the `q` prompt tokens in it. `q` is gamma distributed
-    with the mean and variance of a compound Poisson sum; long steps gather more arrivals, so the variance is divided
-    by `1 - r^2`. The tail is never below that of a single chunk, `1 - \exp(-\nu P(c > q))`.
-    """
-    noise = _NODES[:, None] * np.sqrt(state.variance) * state.step_slope_s
-    slack = limit_s - state.next_cost.base_s - noise
-    mixed = mixed_steps(base.pairs, base.lengths)
-    reached = np.where(mixed, _tokens_reaching(state.next_cost, slack), slack)
-    tail = np.where(slack > 0, _sum_tail(base, state, mixed, reached), 1.0)
-    share = (_WEIGHTS[:, None] * tail).sum(axis=0)
-    decodes = base.lengths.decode_steps > 0
-    return np.asarray(np.where(decodes & (limit_s <= _ceiling_s(base, state.next_cost)), share, 0.0))
-
-
-def _tokens_reaching(cost: Hinge, extra_s: Array) -> Array:
-    """Return the prompt tokens in one step that add `extra_s` to it."""
-    return cost.threshold_tokens + positive(extra_s - cost.jump_s) / np.maximum(cost.slope_s, _TINY)
-
-
-def _sum_tail(base: Basis, state: Load, mixed: npt.NDArray[np.bool_], reached: Array) -> Array:
-    """Return the chance that the prompts of one step exceed `reached` [N, P]: tokens where mixed, else seconds."""
-    work, prompts = state.next_work, state.flow.prompts_per_step
-    mean = prompts * np.where(mixed, base.lengths.prefill, work.stall_s)
-    second = prompts * np.where(mixed, work.chunk_tokens2, work.stall_s2)
-    variance = second / np.where(mixed, 1.0 - state.stall_share**2, (1.0 - state.stall_share) ** 3)
-    gamma = gamma_tail(mean, variance, variance * state.clumped_cv2, reached)
-    single = -np.expm1(-prompts * _pieces_above(base, state.next_cost, mixed, reached))
-    return np.asarray(np.maximum(gamma, single))
-
-
-def _pieces_above(base: Basis, cost: Hinge, mixed: npt.NDArray[np.bool_], reached: Array) -> Array:
-    """Return the mean number of chunks (mixed) or whole prompts of one prompt that alone exceed `reached` [N, P]."""
-    tokens, weights = base.pairs.prefill_tokens, base.pairs.prefill_weights
-    room = cost.room_tokens[:, None]
-    full_chunks = np.floor(tokens / room)
-    rest = tokens - full_chunks * room
-    level = reached[..., None]
-    chunks = full_chunks * (room > level) + (rest > level)
-    whole = Hinge(*(part[:, None] for part in cost)).extra_s(tokens) > level
-    return np.asarray((weights * np.where(mixed[:, None], chunks, whole)).sum(axis=-1))
-
-
-def _ceiling_s(base: Basis, cost: Hinge) -> Array:
-    return np.where(mixed_steps(base.pairs, base.lengths), cost.full_s(), np.inf)
 
 
 def _averaging(steps: Array) -> Array:

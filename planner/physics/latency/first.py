@@ -17,6 +17,8 @@ from planner.physics.latency.types import Array, Lengths
 _NODES = np.array([0.0, np.sqrt(3.0)])
 _WEIGHTS = np.array([5 / 6, 1 / 6])
 _BUSY_CAP = 0.999
+# Of the prompts that arrive in the same step as a request, the share that comes later and still joins its last chunk.
+_LATER = 0.5
 _TINY = 1e-12
 _LEAST_BATCH = 1e-3
 _WHOLE_GRID = 24
@@ -128,7 +130,7 @@ def _own_s(base: Basis, state: Load, cost: Hinge, prompt_tokens: Array) -> Array
     full_steps = np.maximum(np.ceil(prompt_tokens / wide.room_tokens) - 1.0, 0.0)
     rest = prompt_tokens - full_steps * wide.room_tokens
     mixed = mixed_steps(base.pairs, base.lengths)
-    company = np.where(mixed, state.flow.prompts_per_step * base.lengths.prefill, 0.0)
+    company = np.where(mixed, _LATER * state.flow.prompts_per_step * base.lengths.prefill, 0.0)
     last = wide.extra_s(np.minimum(rest + company[:, None], wide.room_tokens))
     decoding = np.where(mixed, cost.base_s, 0.0)[..., None]
     return np.asarray(full_steps * (decoding + wide.extra_s(wide.room_tokens)) + decoding + last)

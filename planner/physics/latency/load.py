@@ -15,7 +15,7 @@ from planner.physics.latency.flow import (
     prompt_work,
     saturation,
 )
-from planner.physics.latency.steps import Hinge, Lengthwise, hinge, lengthwise, positive
+from planner.physics.latency.steps import Hinge, Lengthwise, hinge, lengthwise, mixed_steps, positive
 from planner.physics.latency.types import Array, Flow, Pairs
 
 # The linear noise theory underrates the swings of the batch; factor and floor fitted on simulated replicas.
@@ -115,6 +115,11 @@ def load(base: Basis, batch: Array) -> Load:
         variance_alone=alone,
         saturation_share=state.requests_per_s / np.maximum(base.saturation_requests_per_s, _TINY),
     )
+
+
+def longest_step_s(base: Basis, cost: Hinge) -> Array:
+    """Return the time of a step with a full token budget; infinite where prompts run alone, any number in a row."""
+    return np.where(mixed_steps(base.pairs, base.lengths), cost.full_s(), np.inf)
 
 
 def _row(works: PromptWork, row: int) -> PromptWork:

@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from planner.physics.latency.decode import decode_law, gap_tail, tpot_tail
+from planner.physics.latency.decode import decode_law, tpot_tail
 from planner.physics.latency.first import first_token_law, first_token_tail, whole_tail
 from planner.physics.latency.flow import batch_below, one_stream, streams, throughput
+from planner.physics.latency.gaps import gap_tail
 from planner.physics.latency.load import Basis, Load, basis, load
 from planner.physics.latency.types import METRICS, Array, Largest, Lengths, Limits, Pairs
 

@@ -24,11 +24,12 @@ CONSTRAINT = Constraint(
     name="shape_use",
     unit="replicas",
     sentence="A shape with replicas counts as used by its model.",
-    math=r"n_c \le U_c\, u_{s(c)}",
+    math=r"n_c \le U_c\, u_{s(c)}, \quad z_c \le u_{s(c)}",
     symbols={
         "n_c": "replicas",
         "U_c": "replicas that serve everything alone, with spares: no plan needs more",
         "u_s": "1 if shape s is used",
+        "z_c": "1 if candidate c, which must be a pool of a least size, is used",
     },
     index=_index,
     rule=_rule,

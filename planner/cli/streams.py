@@ -1,0 +1,82 @@
+"""The two streams: the answer goes to standard output, everything else to standard error, and files are written whole."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from pathlib import Path
+from typing import NoReturn, TextIO
+
+import typer
+
+from planner.cli.exits import ExitCode
+
+STANDARD = "-"
+"""File name that stands for standard input or output."""
+
+
+def prepare_streams() -> None:
+    """Let streams write characters that their encoding lacks as escapes, instead of failing in the middle."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def answer(text: str) -> None:
+    """Print the answer of a command. A reader that stops reading early, such as `head`, is no failure."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard(sys.stdout)
+    except OSError as error:
+        _discard(sys.stdout)
+        usage_error(f"cannot write to standard output: {error.strerror or error}")
+
+
+def note(text: str) -> None:
+    """Print one line about the run to standard error."""
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
+
+def usage_error(message: str) -> NoReturn:
+    """Print one line and leave with the exit code of wrong usage."""
+    note(f"planner: {' '.join(message.split())}")
+    raise typer.Exit(ExitCode.USAGE)
+
+
+def check_writable(path: Path) -> None:
+    """Leave with a usage error, before any work is done, when a file cannot be written at `path`."""
+    if path.is_dir():
+        usage_error(f"cannot write {path}: it is a folder")
+    if not path.parent.is_dir():
+        usage_error(f"cannot write {path}: there is no folder {path.parent}")
+
+
+def save(path: Path, text: str) -> None:
+    """Write a file, the same bytes on every system, and say so. Leaves with a usage error when that fails."""
+    try:
+        path.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        usage_error(f"cannot write {path}: {error.strerror or error}")
+
+
+def wants_color(choice: str, stream: TextIO) -> bool:
+    """Tell whether to print colour: as chosen, else NO_COLOR, else FORCE_COLOR, else on a terminal."""
+    if choice != "auto":
+        return choice == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _discard(stream: TextIO) -> None:
+    """Point a stream that cannot be written to nowhere, so that nothing fails again when it is closed."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,0 +1,31 @@
+"""What tests of several packages share: the shipped catalog, and specs that are planned once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from planned import Planned, plan_text
+
+from planner.catalog import Catalog
+
+PlanOnce = Callable[[str], Planned]
+
+
+@pytest.fixture(scope="session")
+def catalog() -> Catalog:
+    """The catalog of this repository, read once."""
+    return Catalog.open()
+
+
+@pytest.fixture(scope="session")
+def plan_once(catalog: Catalog) -> PlanOnce:
+    """Plan a spec given as text; the same text is planned only once in a session."""
+    done: dict[str, Planned] = {}
+
+    def plan(text: str) -> Planned:
+        if text not in done:
+            done[text] = plan_text(text, catalog)
+        return done[text]
+
+    return plan

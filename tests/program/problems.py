@@ -1,0 +1,60 @@
+"""Tiny fleet problems as literals. Numbers are round, so that a golden LP can be checked by eye."""
+
+from __future__ import annotations
+
+from planner.program.data import BlockBound, Column, Demand, FleetProblem, ModelRules, NodeOffer, Service, Stock
+
+GB = 1e9
+TFLOP = 1e12
+
+ASK = Service(busy_s=0.05, residence_s=2.0, kv_bytes=0.2 * GB, streamed_bytes=40.0 * GB, flops=5.0 * TFLOP)
+BATCH = Service(busy_s=0.20, residence_s=10.0, kv_bytes=0.5 * GB, streamed_bytes=90.0 * GB, flops=30.0 * TFLOP)
+LONG = Service(busy_s=0.40, residence_s=20.0, kv_bytes=2.0 * GB, streamed_bytes=200.0 * GB, flops=80.0 * TFLOP)
+
+SMALL = Column(
+    name="small", model="chat", shape="A-tp1-bf16", gpu="A", weights="bf16", kv_cache="bf16", node_gpus=1,
+    nodes_spanned=1, min_replicas=1, cells=("A",), kv_pool_bytes=20.0 * GB, batch_slots=64.0,
+    bandwidth_bytes_per_s=800.0 * GB, flops_per_s=100.0 * TFLOP, services={"ask": ASK, "batch": BATCH},
+)  # fmt: skip
+WIDE = Column(
+    name="wide", model="chat", shape="A-tp2-fp8", gpu="A", weights="fp8", kv_cache="bf16", node_gpus=2,
+    nodes_spanned=1, min_replicas=1, cells=("A",), kv_pool_bytes=30.0 * GB, batch_slots=128.0,
+    bandwidth_bytes_per_s=800.0 * GB, flops_per_s=150.0 * TFLOP, services={"ask": ASK, "batch": BATCH},
+)  # fmt: skip
+POOLED = Column(
+    name="pooled", model="chat", shape="B-tp1-fp8", gpu="B", weights="fp8", kv_cache="fp8", node_gpus=1,
+    nodes_spanned=1, min_replicas=4, cells=("B-any", "B-eu"), kv_pool_bytes=60.0 * GB, batch_slots=200.0,
+    bandwidth_bytes_per_s=3000.0 * GB, flops_per_s=800.0 * TFLOP, services={"ask": ASK},
+)  # fmt: skip
+GIANT = Column(
+    name="giant", model="giant", shape="B-tp8pp2-bf16", gpu="B", weights="bf16", kv_cache="bf16", node_gpus=8,
+    nodes_spanned=2, min_replicas=1, cells=("B-eu",), kv_pool_bytes=50.0 * GB, batch_slots=32.0,
+    bandwidth_bytes_per_s=3000.0 * GB, flops_per_s=800.0 * TFLOP, services={"long": LONG},
+)  # fmt: skip
+
+CLOUD_A = NodeOffer("cloud-a", "cloud-a", "A", "A", gpus_per_node=4, usd_per_node_h=5.0, gpu_power_w=300.0)
+CLOUD_B = NodeOffer("cloud-b", "cloud-b", "B", "B-any", gpus_per_node=8, usd_per_node_h=30.0, gpu_power_w=700.0)
+RACK = NodeOffer("rack", "rack", "B", "B-eu", gpus_per_node=8, usd_per_node_h=8.0, gpu_power_w=700.0)
+
+CHAT_RULES = ModelRules("chat", max_shapes=2, uniform_format=True, spare_replicas=2, min_replicas=3)
+GIANT_RULES = ModelRules("giant", max_shapes=1, uniform_format=True, spare_replicas=0, min_replicas=1)
+
+LONG_DEMAND = Demand("long", "giant", requests_per_s=2.0, headroom=0.0)
+
+EVERYTHING = FleetProblem(
+    columns=(GIANT, POOLED, SMALL, WIDE),
+    demands=(
+        Demand("ask", "chat", requests_per_s=100.0, headroom=0.10),
+        Demand("batch", "chat", requests_per_s=10.0, headroom=0.10),
+        LONG_DEMAND,
+    ),
+    rules=(CHAT_RULES, GIANT_RULES),
+    offers=(CLOUD_A, CLOUD_B, RACK),
+    stock=(Stock("rack", committed=1, available=4),),
+    gpu_limits={"A": 40},
+    max_gpu_types=2,
+    budget_usd_per_h=200.0,
+    losses=("small",),
+    block_bounds=(BlockBound("chat", {"pooled": 1.0, "small": 1.25, "wide": 2.5}, least=9.0),),
+)
+"""Every kind of row at once: cells, spares, formats, pool classes, replicas over nodes, losses, bounds and limits."""
