@@ -24,8 +24,8 @@ from planner.plan.schema import Digests, Plan, Status, Versions
 from planner.policy import evaluate
 from planner.policy.facts import PlanFacts
 from planner.program.data import FleetProblem
-from planner.program.problem import fleet_problem
-from planner.solve.fleet import SolveLimits, solve
+from planner.program.problem import fleet_problem, with_services
+from planner.solve.fleet import SolveLimits, mend, solve
 from planner.solve.outcome import Infeasible, Unproven
 from planner.solve.packing import Packing
 from planner.spec import FleetSpec, LoadedSpec
@@ -119,11 +119,11 @@ def _solve_and_audit(
     """Solve, assess the pools at their mix, lower what does not hold, and solve again until everything does."""
     spec, table = context.spec, context.table
     gpu_limits = {catalog.gpu(name).name: n for name, n in sorted(spec.supply.limits.gpus.items())}
+    problem = fleet_problem(spec, table, gpu_limits)
+    if options.write_lp is not None:
+        _write_lp(problem, options.write_lp)
+    outcome, packing = solve(problem, limits)
     for _ in range(MOST_ROUNDS):
-        problem = fleet_problem(spec, table, gpu_limits)
-        if options.write_lp is not None:
-            _write_lp(problem, options.write_lp)
-        outcome, packing = solve(problem, limits)
         clock.lap("solve")
         if isinstance(outcome, Infeasible) or packing is None:
             return infeasible_plan(context, explain_limits(spec, problem, limits))
@@ -133,6 +133,8 @@ def _solve_and_audit(
             status: Status = "unproven" if isinstance(outcome, Unproven) else "solved"
             return _audited(replace(context, table=found.table), catalog, found, packing, status, constants)
         table = found.table
+        problem = with_services(problem, table)
+        outcome, packing = mend(problem, limits, outcome.solution, found.changed)
     raise BrokenPlan(f"pools still miss their limits after {MOST_ROUNDS} rounds of correction")
 
 

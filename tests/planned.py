@@ -95,7 +95,7 @@ def spec_of(text: str, catalog: Catalog) -> FleetSpec:
 def problem_of(text: str, catalog: Catalog) -> tuple[FleetSpec, CandidateTable, FleetProblem]:
     """Return spec, candidates and program of a spec that must be free of mistakes."""
     spec = spec_of(text, catalog)
-    table = build_table(spec, catalog)
+    table = build_table(spec, catalog, Knowledge.of(catalog, spec.planning.confidence))
     limits = {catalog.gpu(name).name: n for name, n in sorted(spec.supply.limits.gpus.items())}
     return spec, table, fleet_problem(spec, table, limits)
 

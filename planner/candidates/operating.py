@@ -13,8 +13,9 @@ from planner.candidates.rating_types import PoolRating, SharedRating
 from planner.candidates.types import Array, Candidate, ResolvedModel, ResolvedWorkload, Service, Shape
 from planner.physics.speed import StepCoefficients, step_bytes, step_flops
 
-SLOT_DEVIATIONS = 4.0  # the batch cap leaves this many standard deviations of the running batch above its mean
+SLOT_DEVIATIONS = 8.0  # room above the mean batch: 4 deviations, twice as wide as Poisson's where the flow is elastic
 BATCH_VARIANCE_FACTOR = 1.5  # variance of the running batch over that of Poisson arrivals (LPS closed form)
+SHARING_MARGIN = 1.03  # where sharing costs, the rating at the planned mix keeps this much for the mix it really gets
 LEAST_SEQUENCES = 1e-6
 LEAST_DECODES = 1e-9
 
@@ -96,7 +97,8 @@ def _together(
         widest = max(rating.batch, float(alone.batch[rating.shape, list(rating.group)].max()))
         planned = [workloads[j].planned_requests_per_s for j in rating.group]
         alone_s = sum(p / r for p, r in zip(planned, rates, strict=True)) / sum(planned)
-        factor = max(1.0, 1.0 / rating.rate / alone_s)
+        slower = 1.0 / rating.rate / alone_s
+        factor = SHARING_MARGIN * slower if slower > 1.0 else 1.0
         room = rating.kv_pool_bytes
         points.append(_Point(rating.shape, rating.replicas, rating.group, rating.batch, room, factor, rates, widest))
     return points

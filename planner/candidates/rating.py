@@ -20,7 +20,7 @@ from planner.physics.latency import largest_batch, throughput
 POOL_CLASSES = (1, 2, 4, 8)  # replica counts from which a rating holds: pooling pays most for the first few
 TYPICAL_POOL = 4.0
 CHEAP_LADDER = 2.0 ** np.arange(-4.0, 10.5, 0.5)  # mean batches of the first pass
-JUST_BELOW = 0.999  # the operating batch stays this much below the limit, for the slots that the cap takes away
+JUST_BELOW = 0.999  # batch and rate stay this much below the limit, for the slots that the cap takes away
 SAME_RATING = 0.03  # a larger pool class must gain more than this to be a candidate of its own
 LATENCY_RULE = "latency"
 
@@ -90,7 +90,7 @@ def _second_pass(arrays: ShapeArrays, workloads: Sequence[ResolvedWorkload]) -> 
     size = (len(POOL_CLASSES), len(arrays.shapes), len(workloads))
     return Rating(
         JUST_BELOW * found.batch.reshape(size),
-        found.requests_per_s.reshape(size),
+        JUST_BELOW * found.requests_per_s.reshape(size),
         found.binding.reshape(size),
         found.best_s.reshape(size),
     )

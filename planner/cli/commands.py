@@ -58,11 +58,11 @@ def listed_commands() -> dict[str, str]:
 class LazyCommands(TyperGroup):
     """A group whose commands are modules of this package."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         """Return the names of all commands."""
         return list(listed_commands())
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         """Import a command, None when there is none of this name."""
         return _load(cmd_name) if cmd_name in listed_commands() else None
 
@@ -73,7 +73,7 @@ class LazyCommands(TyperGroup):
             _refuse(name)
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         """List the commands in the help without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(listed_commands().items()))
@@ -90,7 +90,9 @@ def _refuse(name: str) -> None:
     if name in NOT_BUILT_YET:
         usage_error(f"`{name}` is not built yet")
     close = get_close_matches(name, [*listed_commands(), *NOT_BUILT_YET], n=1)
-    usage_error(f"there is no command `{name}`" + (f"; did you mean `{close[0]}`?" if close else "; see planner --help"))
+    usage_error(
+        f"there is no command `{name}`" + (f"; did you mean `{close[0]}`?" if close else "; see planner --help")
+    )
 
 
 @cache

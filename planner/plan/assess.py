@@ -129,7 +129,9 @@ def _loaded(
     mixes = [padded(_mixture(workloads, p.rates)) for p in pools]
     pairs = _pairs(arrays, mixes, pools, np.arange(len(pools), dtype=np.intp))
     rate = np.array([_rate_per_replica(workloads, p) for p in pools])
-    limit = UTILIZATION_GUARD * saturation(pairs).requests_per_s
+    # The batch cap shapes the queue, not what the work amounts to: saturation is that of the engine's own cap.
+    uncapped = replace(pairs, slots=np.array([float(p.shape.max_num_seqs) for p in pools]))
+    limit = UTILIZATION_GUARD * saturation(uncapped).requests_per_s
     return _Loaded(pairs, mixes, batch_at(pairs, np.minimum(rate, limit)), rate / limit)
 
 

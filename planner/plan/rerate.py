@@ -32,9 +32,10 @@ class Settled:
 
 @dataclass(frozen=True)
 class Unsettled:
-    """A fleet that no routing settles: the table with the capacities that were found too high, lowered."""
+    """A fleet that no routing settles: the table with the capacities found too high, lowered, and their models."""
 
     table: CandidateTable
+    changed: frozenset[str]
 
 
 def settle(
@@ -45,19 +46,21 @@ def settle(
     Capacities only fall: a pool that misses a limit is cut to the share of its traffic that it bears at its mix, then
     traffic is routed anew. The bound of the solution stays valid, since cuts only make the problem harder.
     """
+    changed: set[str] = set()
     for _ in range(MOST_ROUTINGS):
         pools = pool_loads(table, solution)
         rerouted = reroutes(problem, solution, pools)
         cuts = _cuts(table, pools, _degraded(pools, rerouted, problem), constants)
         if not cuts:
             return Settled(table, problem, solution, draft_pools(table, pools, constants), rerouted)
+        changed |= {c.shape.model for c, _ in pools if c.name in cuts}
         table = _corrected(table, cuts)
         problem = with_services(problem, table)
         rates = _routes(problem, solution)
         if rates is None:
             break
         solution = replace(solution, rates=rates)
-    return Unsettled(table)
+    return Unsettled(table, frozenset(changed))
 
 
 def _routes(problem: FleetProblem, solution: Solution) -> dict[tuple[str, str], float] | None:

@@ -9,9 +9,10 @@ from collections.abc import Iterable
 SIGNIFICANT = 3
 WHOLE_USD_FROM = 100.0
 SMALL_USD = 0.1
+SMALLEST_GAP = 1e-6
 GIB = 2.0**30
-_TIME_UNITS = ((60.0, 60.0, "min"), (1.0, 1.0, "s"), (1e-3, 1e-3, "ms"), (0.0, 1e-6, "us"))
-_LARGEST_TIME_IN_S = 600.0
+_TIME_UNITS = ((7200.0, 3600.0, "h"), (600.0, 60.0, "min"), (1.0, 1.0, "s"), (1e-3, 1e-3, "ms"), (1e-6, 1e-6, "us"))
+"""Least seconds to show in a unit, seconds per unit, its name."""
 
 
 def number(value: float, digits: int = SIGNIFICANT) -> str:
@@ -26,19 +27,23 @@ def number(value: float, digits: int = SIGNIFICANT) -> str:
 
 def seconds(value_s: float) -> str:
     """Return a time to three significant digits with its unit: `18.7 ms`, `1.5 s`, `12 min`."""
-    for least, size, unit in _TIME_UNITS:
-        if value_s >= (_LARGEST_TIME_IN_S if unit == "min" else least):
-            return f"{number(value_s / size)} {unit}"
+    rounded_s = float(f"{value_s:.{SIGNIFICANT}g}")
+    for least_s, size_s, unit in _TIME_UNITS:
+        if rounded_s >= least_s:
+            return f"{number(value_s / size_s)} {unit}"
     return f"{number(value_s)} s"
 
 
 def usd(value: float) -> str:
-    """Return money: whole dollars from 100 on, cents below, three significant digits below ten cents."""
-    if abs(value) >= WHOLE_USD_FROM or value == 0.0:
-        return f"${value:,.0f}"
-    if abs(value) < SMALL_USD:
-        return f"${number(value)}"
-    return f"${value:,.2f}"
+    """Return money with its sign."""
+    return f"${amount(value)}"
+
+
+def amount(value: float) -> str:
+    """Return US dollars: whole from 100 on, with cents below, three significant digits below ten cents."""
+    if round(abs(value), 2) >= WHOLE_USD_FROM or value == 0.0:
+        return f"{value:,.0f}"
+    return number(value) if abs(value) < SMALL_USD else f"{value:,.2f}"
 
 
 def share(value: float) -> str:
@@ -50,9 +55,9 @@ def share(value: float) -> str:
 
 def gap(value: float) -> str:
     """Return a proven distance in percent, two significant digits, rounded up so that it is never understated."""
-    if value <= 0.0 or not math.isfinite(value):
+    if value <= 0.0:
         return "0 %"
-    percent = 100.0 * value
+    percent = 100.0 * max(value, SMALLEST_GAP)
     step = 10.0 ** (math.floor(math.log10(percent)) - 1)
     return f"{number(math.ceil(percent / step - 1e-9) * step, 2)} %"
 
@@ -76,4 +81,6 @@ def listed(words: Iterable[str], most: int = 6) -> str:
 
 def visible(text: str) -> str:
     """Return a user's text on one line, without characters that move the cursor or reorder the line."""
-    return "".join(" " if c in "\n\t" else "�" if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp") else c for c in text)
+    return "".join(
+        " " if c in "\n\t" else "�" if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp") else c for c in text
+    )

@@ -57,8 +57,8 @@ def _replicas(block: CompiledProgram, answer: Answer) -> dict[str, int]:
 
 
 def with_replicas(program: CompiledProgram, replicas: Mapping[str, int]) -> CompiledProgram:
-    """Return the program with its replicas fixed: what is left is to buy nodes for them."""
-    fixed = np.array([name == "replicas" for name, _ in program.columns])
+    """Return the program with the replicas of the candidates in `replicas` fixed to those counts."""
+    fixed = np.array([name == "replicas" and key in replicas for name, key in program.columns])
     values = np.array([float(replicas.get(str(key), 0)) for _, key in program.columns])
     return replace(
         program,

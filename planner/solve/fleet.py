@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from planner.program.compile import CompiledProgram, compile_problem
@@ -17,7 +17,7 @@ from planner.solve.routing import route, survives
 from planner.solve.tolerance import to_count
 
 BUYING_GAP_SHARE = 0.1  # buying nodes for given replicas is easy: solve it well within the gap
-GAP_SHARE_FOR_SEARCH = 0.9  # the search aims below the gap asked for, so that tie-breaks and rounding do not exceed it
+GAP_SHARE_FOR_SEARCH = 0.98  # the search aims below the gap asked for, so that tie-breaks and rounding do not exceed it
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,29 @@ def solve(problem: FleetProblem, limits: SolveLimits) -> tuple[Outcome, Packing 
             return _outcome(problem, answer, replicas, placed, nodes, limits)
         problem = replace(problem, losses=tuple(sorted({*problem.losses, *fragile})))
         start = None
+
+
+def mend(
+    problem: FleetProblem, limits: SolveLimits, previous: Solution, changed: Collection[str]
+) -> tuple[Outcome, Packing | None]:
+    """Solve again after the capacities of some candidates of the models `changed` fell.
+
+    The other models keep their replicas first: if that already comes near enough to the bound of `previous`, which still
+    holds because capacities only fall, it is the answer. Otherwise the whole program is solved.
+    """
+    program = compile_problem(problem)
+    kept = {c.name: previous.replicas.get(c.name, 0) for c in problem.columns if c.model not in changed}
+    gap = limits.gap * GAP_SHARE_FOR_SEARCH
+    target = previous.bound / (1.0 - gap) if previous.bound > 0.0 else None
+    effort = Effort(gap, 0.0, limits.max_nodes, limits.time_limit_s, target)
+    answer = minimise(with_replicas(program, kept), effort)
+    if answer.point is not None:
+        answer = replace(answer, bound=min(previous.bound, answer.objective))
+        replicas, placed, nodes = _counts(problem, program, answer)
+        outcome, packing = _outcome(problem, answer, replicas, placed, nodes, limits)
+        if isinstance(outcome, Solved) and not _fragile(problem, replicas):
+            return outcome, packing
+    return solve(problem, limits)
 
 
 def _minimise(program: CompiledProgram, limits: SolveLimits, start: Mapping[str, int] | None) -> Answer:

@@ -134,7 +134,7 @@ def _value(annotation: Any, metadata: list[Any]) -> str:
         return f"mapping of {key} to {value}"
     if annotation is str:
         return "a name"
-    return f"mapping, see [{_title_of(annotation)}](#{_anchor(_title_of(annotation))})"
+    return f"a mapping, see [{_title_of(annotation)}](#{_anchor(_title_of(annotation))})"
 
 
 def _title_of(section: type[Section]) -> str:
@@ -155,7 +155,8 @@ def _quantity(reader: Quantity) -> str:
 
 
 def _one_of(reader: OneOf) -> str:
-    return "one of " + ", ".join(f"`{word}`" for word in reader.words)
+    words = ", ".join(f"`{word}`" for word in reader.words)
+    return f"one of {words}" if len(reader.words) > 1 else words
 
 
 def _text(reader: Text) -> str:
@@ -187,5 +188,3 @@ def _default(field: FieldInfo) -> str:
         return f"`[{', '.join(map(str, value))}]`"
     is_share = any(isinstance(m, Quantity) and m.dimension in SHARES for m in field.metadata)
     return f"`{100 * value:g} %`" if is_share else f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
-
-

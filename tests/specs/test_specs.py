@@ -18,11 +18,15 @@ from planner.candidates.references import open_catalog
 from planner.pipeline import Options, Prepared, make_plan, prepare
 from planner.plan.io import dump
 from planner.plan.schema import Plan, Pool
+from planner.report.table import render
 from planner.spec import load_spec
 
 ROOT = Path(__file__).parents[2]
 SPECS = ROOT / "specs"
 GOLDENS = ROOT / "tests" / "golden" / "plans"
+README = ROOT / "README.md"
+SHOWN = re.compile(r"(<!-- generated: prod -->\n).*?(<!-- end -->)", re.DOTALL)
+SHOWN_BEFORE = "\nPredicted at peak\n"
 UPDATE = "PLANNER_UPDATE_GOLDENS"
 SCHEMA_LINE = re.compile(r"# yaml-language-server: \$schema=(\S+)")
 NAMES = sorted(p.relative_to(SPECS).with_suffix("").as_posix() for p in SPECS.rglob("*.yaml"))
@@ -131,3 +135,14 @@ def test_a_second_run_gives_the_same_bytes(name: str) -> None:
 
 def test_every_golden_plan_has_its_spec() -> None:
     assert {p.name for p in GOLDENS.glob("*.json")} == {golden_path(name).name for name in NAMES}
+
+
+def test_the_readme_shows_what_comes_out() -> None:
+    readme = README.read_text(encoding="utf-8")
+    shown = render(planned("prod")).partition(SHOWN_BEFORE)[0].rstrip()
+    made = SHOWN.sub(lambda marks: f"{marks[1]}\n```text\n{shown}\n```\n\n{marks[2]}", readme)
+    if os.environ.get(UPDATE):
+        README.write_text(made, encoding="utf-8")
+
+    assert SHOWN_BEFORE in render(planned("prod"))
+    assert made == README.read_text(encoding="utf-8"), f"set {UPDATE}=1 to accept the new output"

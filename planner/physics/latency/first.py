@@ -21,7 +21,7 @@ _BUSY_CAP = 0.999
 _LATER = 0.5
 _TINY = 1e-12
 _LEAST_BATCH = 1e-3
-_WHOLE_GRID = 24
+_WHOLE_GRID = 16
 
 
 class FirstTokenLaw(NamedTuple):

@@ -1,0 +1,59 @@
+"""Bring a plan to where it was asked for: standard output, a file, or both."""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planner.cli.options import Color, PlanFormat, format_of, is_file
+from planner.cli.streams import answer, check_writable, note, save, wants_color
+
+if TYPE_CHECKING:
+    from planner.plan.schema import Plan
+    from planner.report.content import Origin
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Where a plan goes. `file` is None for standard output alone; `shown` is None when only the file was asked for."""
+
+    shown: PlanFormat | None
+    file: Path | None
+    saved: PlanFormat
+    color: Color
+    quiet: bool = False
+
+    @classmethod
+    def of(cls, chosen: PlanFormat | None, out: str | None, color: Color, quiet: bool = False) -> Delivery:
+        """Decide where a plan goes, and leave with a usage error now if it cannot be written there."""
+        if out is None or not is_file(out):
+            return cls(chosen or PlanFormat.TABLE, None, PlanFormat.TABLE, color, quiet)
+        saved, file = format_of(out, chosen), Path(out)
+        check_writable(file)
+        return cls(PlanFormat.TABLE if chosen is None else None, file, saved, color, quiet)
+
+    def deliver(self, plan: Plan, origin: Origin | None = None, after: str = "") -> None:
+        """Save and print a plan; `after` is a last line below the table."""
+        if self.file is not None:
+            save(self.file, render(plan, self.saved, origin))
+            if not self.quiet:
+                note(f"wrote {self.file}")
+        if self.shown is PlanFormat.TABLE:
+            colored = wants_color(self.color, sys.stdout)
+            width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+            answer(render(plan, self.shown, origin, colored, width) + (f"\n{after}\n" if after else ""))
+        elif self.shown is not None:
+            answer(render(plan, self.shown, origin))
+
+
+def render(
+    plan: Plan, format: PlanFormat, origin: Origin | None = None, color: bool = False, width: int | None = None
+) -> str:
+    """Return a plan in a format. Each format is the module of that name in `planner.report`."""
+    module = importlib.import_module(f"planner.report.{format}")
+    text: str = module.render(plan, origin, color=color, width=width)
+    return text

@@ -1,0 +1,75 @@
+"""Reading what commands are given: specs, catalogs and plans, from files or standard input."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+
+from planner.cli.exits import ExitCode
+from planner.cli.streams import STANDARD, note, usage_error
+
+if TYPE_CHECKING:
+    from planner.catalog import Catalog
+    from planner.diagnostics import Diagnostic
+    from planner.plan.schema import Plan
+    from planner.spec import LoadedSpec
+
+STANDARD_INPUT_NAME = "<stdin>"
+
+
+def read_spec(path: str, name: str | None) -> LoadedSpec:
+    """Read a spec with all that is wrong with it. `name` stands for standard input in messages."""
+    from planner.source import read_source
+    from planner.spec import LoadedSpec, load_spec
+
+    try:
+        source = read_source(path, name if path == STANDARD else None)
+    except OSError as error:
+        usage_error(f"cannot read {path}: {error.strerror or error}")
+    if source.text is None:
+        return LoadedSpec(source.path, None, source.diagnostics, None)
+    return load_spec(source.text, source.path)
+
+
+def catalog_for(loaded: LoadedSpec, folder: Path | None) -> Catalog:
+    """Open the catalog for a spec. Raises `DiagnosticError` for what is wrong with it."""
+    from planner.candidates.references import open_catalog
+
+    if folder is not None and not (folder / "catalog.yaml").is_file():
+        usage_error(f"no catalog at {folder}: it holds no catalog.yaml")
+    return open_catalog(loaded, folder)
+
+
+def read_plan(path: str) -> Plan:
+    """Read a saved plan. Raises `DiagnosticError` for what is wrong with it."""
+    from planner.plan.io import LARGEST_FILE_BYTES, loads
+
+    try:
+        if path == STANDARD:
+            return loads(sys.stdin.buffer.read(LARGEST_FILE_BYTES + 1), STANDARD_INPUT_NAME)
+        with Path(path).open("rb") as file:
+            return loads(file.read(LARGEST_FILE_BYTES + 1), path)
+    except OSError as error:
+        usage_error(f"cannot read {path}: {error.strerror or error}")
+
+
+def report(diagnostics: Iterable[Diagnostic], loaded: LoadedSpec | None = None) -> None:
+    """Print diagnostics to standard error, with the lines of the spec that they are about."""
+    from planner.diagnostics import sort_key
+    from planner.report.diagnostics import render_full
+
+    lines = loaded.document.lines if loaded is not None and loaded.document is not None else ()
+    sources = {loaded.path: lines} if loaded is not None else {}
+    text = render_full(sorted(diagnostics, key=sort_key), sources)
+    if text:
+        note(text.rstrip("\n"))
+
+
+def refuse(diagnostics: Iterable[Diagnostic], loaded: LoadedSpec | None = None) -> NoReturn:
+    """Print diagnostics and leave with the exit code of wrong input."""
+    report(diagnostics, loaded)
+    raise typer.Exit(ExitCode.WRONG_INPUT)

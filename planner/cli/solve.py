@@ -1,0 +1,167 @@
+"""`planner solve`: plan the fleet of a spec: the cheapest one that meets it, with its proof."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from planner.cli.delivery import Delivery
+from planner.cli.exits import ExitCode, first_of
+from planner.cli.inputs import catalog_for, read_spec, refuse, report
+from planner.cli.options import (
+    CatalogOption,
+    Color,
+    ColorOption,
+    FormatOption,
+    OutOption,
+    PlanFormat,
+    QuietOption,
+    StdinNameOption,
+    day,
+    flag,
+    quantity,
+)
+from planner.cli.streams import answer, check_writable, note, usage_error
+
+if TYPE_CHECKING:
+    from planner.catalog import Catalog
+    from planner.pipeline import Options
+    from planner.plan.schema import Plan
+    from planner.spec import LoadedSpec
+
+AsOfOption = Annotated[str | None, flag("--as-of", "Day that ages prices, waivers and ends.", metavar="DATE")]
+GapOption = Annotated[
+    str | None, flag("--gap", "Distance from the proven bound to stop at, such as '0.1 %'.", metavar="SHARE")
+]
+TimeLimitOption = Annotated[
+    str | None, flag("--time-limit", "Stop after this time, such as 60s, with the best plan so far.", metavar="TIME")
+]
+WriteLpOption = Annotated[Path | None, flag("--write-lp", "Write the program as an LP file.", metavar="FILE")]
+
+
+def solve(
+    spec: Annotated[str, typer.Argument(metavar="SPEC", help="A spec, or - for standard input.")],
+    format: FormatOption = None,
+    out: OutOption = None,
+    as_of: AsOfOption = None,
+    gap: GapOption = None,
+    time_limit: TimeLimitOption = None,
+    accept_unproven: Annotated[
+        bool, flag("--accept-unproven", "Exit with 0 also when the gap is not reached.")
+    ] = False,
+    write_lp: WriteLpOption = None,
+    show_config: Annotated[
+        bool, flag("--show-config", "Print every setting and where it comes from, and stop.")
+    ] = False,
+    catalog: CatalogOption = None,
+    stdin_filename: StdinNameOption = None,
+    color: ColorOption = Color.AUTO,
+    quiet: QuietOption = False,
+) -> None:
+    """Plan the fleet of a spec: the cheapest that meets every limit, proven and explained.
+
+    Example: planner solve specs/prod.yaml
+    """
+    delivery = Delivery.of(format, out, color, quiet)
+    if write_lp is not None:
+        check_writable(write_lp)
+    flags = _Flags(day("--as-of", as_of), quantity("--gap", gap, "share"), _limit_s(time_limit), write_lp)
+    loaded = read_spec(spec, stdin_filename)
+    opened = _checked(loaded, catalog, quiet)
+    if show_config:
+        answer(_config(loaded, opened, flags))
+        return
+    plan = _plan(loaded, opened, flags, quiet)
+    from planner.report.places import origin_of
+
+    if write_lp is not None and not quiet:
+        note(f"wrote {write_lp}")
+    delivery.deliver(plan, origin_of(loaded), _next(plan, spec, delivery))
+    raise typer.Exit(exit_code(plan, accept_unproven))
+
+
+def exit_code(plan: Plan, accept_unproven: bool) -> ExitCode:
+    """Return what a plan means to scripts."""
+    applies = {
+        ExitCode.INFEASIBLE: plan.status == "infeasible",
+        ExitCode.UNPROVEN: plan.status == "unproven" and not accept_unproven,
+        ExitCode.DENIED: any(policy.outcome == "deny" for policy in plan.policies),
+    }
+    return first_of(code for code, is_so in applies.items() if is_so)
+
+
+@dataclass(frozen=True)
+class _Flags:
+    """The flags that change a plan, in base units."""
+
+    as_of: date | None
+    gap: float | None
+    time_limit_s: float | None
+    write_lp: Path | None
+
+    def options(self) -> Options:
+        """Return them as the pipeline takes them."""
+        from planner.pipeline import Options
+
+        return Options(self.as_of, self.gap, self.time_limit_s, self.write_lp)
+
+
+def _limit_s(time_limit: str | None) -> float | None:
+    limit_s = quantity("--time-limit", time_limit, "time")
+    if limit_s is not None and limit_s <= 0.0:
+        usage_error("--time-limit: give more than no time, such as `60s`")
+    return limit_s
+
+
+def _checked(loaded: LoadedSpec, folder: Path | None, quiet: bool) -> Catalog:
+    """Return the catalog for a spec without mistakes. Leaves with all mistakes printed, before anything heavy is loaded."""
+    from planner.candidates.references import check_references
+    from planner.diagnostics import DiagnosticError, has_errors
+
+    try:
+        catalog = catalog_for(loaded, folder)
+    except DiagnosticError as error:
+        refuse([*loaded.diagnostics, *error.diagnostics], loaded)
+    found = loaded.diagnostics if loaded.document is None else (*loaded.diagnostics, *check_references(loaded, catalog))
+    if loaded.spec is None or has_errors(found):
+        refuse(found, loaded)
+    if not quiet:
+        report(found, loaded)
+    return catalog
+
+
+def _config(loaded: LoadedSpec, catalog: Catalog, flags: _Flags) -> str:
+    from planner.report.config import render_config
+
+    return render_config(loaded, catalog, flags.options())
+
+
+def _plan(loaded: LoadedSpec, catalog: Catalog, flags: _Flags, quiet: bool) -> Plan:
+    from planner.diagnostics import DiagnosticError
+    from planner.pipeline import make_plan, prepare
+
+    def progress(stage: str, seconds: float) -> None:
+        if not quiet:
+            note(f"{stage} {seconds:.2f} s")
+
+    try:
+        return make_plan(prepare(loaded, catalog), flags.options(), progress)
+    except DiagnosticError as error:
+        refuse(error.diagnostics, loaded)
+
+
+def _next(plan: Plan, spec: str, delivery: Delivery) -> str:
+    """Return the line that says what to do with the plan."""
+    command = f"planner solve {shlex.quote(spec)}"
+    if plan.status == "infeasible":
+        return f"Next: change one of these keys, then {command}"
+    if delivery.file is None:
+        return f"Next: {command} --out plan.json, then planner show plan.json --format markdown"
+    if delivery.saved is PlanFormat.JSON:
+        return f"Next: planner show {shlex.quote(str(delivery.file))} --format markdown"
+    return f"Next: {command} --out plan.json"

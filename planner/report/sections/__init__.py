@@ -1,0 +1,35 @@
+"""The parts of a report on a plan, one module each, in the order that they are read."""
+
+from __future__ import annotations
+
+from planner.plan.schema import Plan
+from planner.report.content import Block, Origin
+from planner.report.sections.headline import headline
+from planner.report.sections.infeasible import infeasible
+from planner.report.sections.nodes import nodes
+from planner.report.sections.notes import assumptions, excluded, policies, rejections
+from planner.report.sections.pools import limits, memory, pools, predictions
+from planner.report.sections.workloads import latency, workloads
+
+SECTIONS = (
+    headline,
+    pools,
+    nodes,
+    workloads,
+    latency,
+    predictions,
+    memory,
+    limits,
+    policies,
+    rejections,
+    assumptions,
+    excluded,
+)
+
+
+def blocks(plan: Plan, origin: Origin | None = None) -> list[Block]:
+    """Return everything that a report says about a plan; sections that do not apply are left out."""
+    found = [block for block in (section(plan) for section in SECTIONS) if block is not None]
+    if plan.infeasible is not None:
+        found[1:1] = infeasible(plan.infeasible, origin)
+    return found

@@ -1,0 +1,45 @@
+"""The verdict: what fleet this is, what it costs, how near to the best it is proven to be."""
+
+from __future__ import annotations
+
+from planner.plan.schema import Objective, Plan
+from planner.report import figures
+from planner.report.content import Block, Lines
+
+_UNITS = {"cost": "USD/h", "gpus": "GPUs", "power": "W"}
+
+
+def headline(plan: Plan) -> Block:
+    """Return the first lines of a report."""
+    name = figures.visible(plan.fleet)
+    if plan.objective is None:
+        return Lines(f"{name}: infeasible", ())
+    size = [figures.count(len(plan.workloads), "workload"), figures.count(len(plan.pools), "pool")]
+    size.append(figures.count(sum(p.gpus for p in plan.pools), "GPU"))
+    ruled_out = f"{figures.count(plan.rejections.total, 'shape')} ruled out"
+    first = f"{name}: {', '.join(size)}; {ruled_out}; {_proof(plan, plan.objective)}"
+    return Lines(first, tuple(_money(plan, plan.objective)))
+
+
+def _proof(plan: Plan, objective: Objective) -> str:
+    distance = figures.gap(objective.gap)
+    if plan.status == "unproven":
+        return f"NOT PROVEN, at most {distance} from the best"
+    return f"proven within {distance}"
+
+
+def _money(plan: Plan, objective: Objective) -> list[str]:
+    hours = sum(p.hours_per_month for p in plan.periods)
+    cost = f"{figures.usd(objective.usd_per_hour)} per hour, {figures.usd(objective.usd_per_month)} per month"
+    lines = [f"Recommended fleet: {cost} ({figures.number(hours)} h)."]
+    if objective.bound_usd_per_hour is not None:
+        lines.append(f"Lower bound on the cost of any fleet: {figures.usd(objective.bound_usd_per_hour)} per hour.")
+    else:
+        unit = _UNITS[objective.minimised]
+        value, bound = figures.number(objective.value), figures.number(objective.bound)
+        lines.append(f"Minimised is {objective.minimised}: {value} {unit}, lower bound {bound} {unit}.")
+    if objective.committed_usd_per_month > 0.0:
+        idle = objective.idle_committed_usd_per_month
+        use = f"{figures.usd(idle)} of it for idle nodes" if idle > 0.0 else "no node of it idle"
+        lines.append(f"Paid whether used or not: {figures.usd(objective.committed_usd_per_month)} per month, {use}.")
+    return lines

@@ -1,0 +1,124 @@
+"""The pools: what runs where, what it does at the planned load, what its memory holds, what limits it."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+from planner.plan.schema import HbmBytes, Plan, Pool
+from planner.report import figures
+from planner.report.content import Block, Lines, Table, numbers, texts
+
+BAR_WIDTH = 32
+_PARTS = (("weights", "W"), ("kv_pool", "K"), ("activations", "A"), ("runtime", "R"), ("graphs", "G"), ("free", "."))
+_LEGEND = "W weights, K KV cache, A activations, R runtime, G CUDA graphs, . free"
+_LOAD = "Load: share used of the scarcest of queueing room, KV cache and batch, at peak with headroom."
+_SPARE = "Replicas include those that may fail while the model still carries its demand, headroom not counted."
+_PARALLELISM = (
+    ("TP", "tensor_parallel"),
+    ("PP", "pipeline_parallel"),
+    ("EP", "expert_parallel"),
+    ("DP", "attention_data_parallel"),
+)
+
+
+def pools(plan: Plan) -> Block | None:
+    """Return the fleet, one pool a row."""
+    if not plan.pools:
+        return None
+    columns = texts("Pool", "Model", "GPU", "Layout", "Weights", "KV") + numbers("Batch cap", "Replicas", "GPUs", "$/h")
+    rows = tuple(_pool(p) for p in plan.pools)
+    notes = [_LOAD, *([_SPARE] if any(p.spare_replicas for p in plan.pools) else [])]
+    return Table("Pools", columns + numbers("Load") + texts("Limited by", "Placed"), rows, tuple(notes))
+
+
+def _pool(pool: Pool) -> tuple[str, ...]:
+    spare = f" ({pool.spare_replicas} may fail)" if pool.spare_replicas else ""
+    places = (f"{figures.visible(f'{p.provider} {p.region}')} x{p.replicas}" for p in pool.placement)
+    return (
+        figures.visible(pool.name),
+        figures.visible(pool.model),
+        figures.visible(pool.gpu),
+        layout(pool),
+        figures.visible(pool.weights),
+        figures.visible(pool.kv_cache),
+        f"{pool.max_num_seqs:,}",
+        f"{pool.replicas:,}{spare}",
+        f"{pool.gpus:,}",
+        figures.amount(pool.usd_per_hour),
+        figures.share(pool.utilization),
+        pool.limited_by,
+        figures.listed(places, 3),
+    )
+
+
+def layout(pool: Pool) -> str:
+    """Return the parallelism of a pool, such as `TP8 PP2`; degrees of one are left out, but for tensor parallelism."""
+    degrees = [(short, getattr(pool, name)) for short, name in _PARALLELISM]
+    return " ".join(f"{short}{degree}" for short, degree in degrees if degree > 1 or short == "TP")
+
+
+def predictions(plan: Plan) -> Block | None:
+    """Return what each pool does at its traffic, and how sure that is."""
+    if not plan.pools:
+        return None
+    columns = texts("Pool", "Traffic in req/s") + numbers("TTFT p50", "TTFT p95", "TPOT p50", "TPOT p95")
+    rows = tuple(_prediction(p) for p in plan.pools)
+    note = "Times are multiplied by the factor of the pool's class: A this GPU and family measured, B its generation, C related, D neither."
+    return Table("Predicted at peak", columns + numbers("tok/s out", "In batch") + texts("Speed"), rows, (note,))
+
+
+def _prediction(pool: Pool) -> tuple[str, ...]:
+    traffic = (f"{figures.visible(name)} {figures.number(rate)}" for name, rate in pool.workloads.items())
+    times = pool.predicted
+    return (
+        figures.visible(pool.name),
+        figures.listed(traffic, 4),
+        *(figures.seconds(s) for s in (times.ttft_p50_s, times.ttft_p95_s, times.tpot_p50_s, times.tpot_p95_s)),
+        figures.number(times.output_tokens_per_s),
+        figures.number(pool.mean_batch),
+        f"class {pool.band.provenance}, times x{pool.band.factor:.2f} (TTFT x{pool.band.ttft_factor:.2f})",
+    )
+
+
+def memory(plan: Plan) -> Block | None:
+    """Return what fills the memory of one GPU of each pool."""
+    if not plan.pools:
+        return None
+    columns = texts("Pool") + numbers("Usable") + texts("Use")
+    columns += numbers("Weights", "KV", "Act.", "Runtime", "Graphs", "Free", "KV tokens", "Longest seqs")
+    notes = (_LEGEND, "Longest seqs: sequences of max_model_len tokens that one replica holds at once.")
+    return Table("HBM per GPU in GiB", columns, tuple(_memory(p) for p in plan.pools), notes)
+
+
+def _memory(pool: Pool) -> tuple[str, ...]:
+    hbm = pool.hbm_bytes_per_gpu
+    return (
+        figures.visible(pool.name),
+        figures.gib(hbm.usable),
+        bar(hbm),
+        *(figures.gib(getattr(hbm, part)) for part, _ in _PARTS),
+        figures.number(pool.kv_tokens),
+        figures.number(pool.max_concurrency),
+    )
+
+
+def bar(hbm: HbmBytes, width: int = BAR_WIDTH) -> str:
+    """Draw a memory budget as letters, each standing for the same number of bytes."""
+    sizes = [max(0.0, getattr(hbm, part)) for part, _ in _PARTS]
+    total = sum(sizes)
+    if total <= 0.0:
+        return ""
+    ends = [round(width * end / total) for end in accumulate(sizes)]
+    starts = [0, *ends]
+    return "".join(letter * (end - start) for (_, letter), start, end in zip(_PARTS, starts, ends, strict=False))
+
+
+def limits(plan: Plan) -> Block | None:
+    """Return what each pool is short of and what would buy it back; pools with the same answer share a line."""
+    together: dict[tuple[str, str], list[str]] = {}
+    for pool in plan.pools:
+        together.setdefault((pool.limited_by, figures.visible(pool.lever)), []).append(figures.visible(pool.name))
+    if not together:
+        return None
+    lines = (f"{', '.join(names)}: short of {resource}; {lever}." for (resource, lever), names in together.items())
+    return Lines("What limits the pools", tuple(lines))

@@ -1,0 +1,107 @@
+"""The program against every fleet there is: random tiny problems with all rules, solved to optimality."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from brute_force import allowed, cheapest, fits, valid
+from random_fleets import random_fleet
+
+from planner.program.compile import compile_model
+from planner.program.constraint import all_constraints
+from planner.program.data import FleetProblem
+from planner.program.fleet import build
+from planner.solve.fleet import SolveLimits, solve
+from planner.solve.highs import Effort, minimise
+from planner.solve.outcome import Infeasible, Solution
+
+SEEDS = range(80)
+EXACT = SolveLimits(gap=0.0)
+COST_RTOL = 1e-6
+TIE_BREAK_USD = 0.01
+BUDGET_SHARES = (0.7, 1.0, 1.5)
+
+
+def solution_of(problem: FleetProblem) -> Solution | None:
+    outcome, _ = solve(problem, EXACT)
+    return None if isinstance(outcome, Infeasible) else outcome.solution
+
+
+def assert_agrees(problem: FleetProblem) -> float | None:
+    """Compare the least cost, or that there is none; return it."""
+    best, found = cheapest(problem), solution_of(problem)
+    assert (best is None) == (found is None)
+    if best is None or found is None:
+        return None
+    assert found.cost == pytest.approx(best, rel=COST_RTOL)
+    assert found.bound <= best * (1.0 + COST_RTOL)
+    assert_meets(problem, found)
+    return best
+
+
+def assert_meets(problem: FleetProblem, solution: Solution) -> None:
+    """Check a solution against every rule, without its own rates and without the program."""
+    for rule in problem.rules:
+        row = [[solution.replicas.get(c.name, 0) for c in problem.columns_of(rule.model)]]
+        assert valid(problem, rule, np.array(row)).all()
+    used = {c.gpu for c in problem.columns if solution.replicas.get(c.name, 0)}
+    assert problem.max_gpu_types is None or len(used) <= problem.max_gpu_types
+    assert allowed(problem, solution.nodes)
+    assert fits(problem, solution.replicas, solution.nodes)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_least_cost_is_that_of_brute_force(seed: int) -> None:
+    assert_agrees(random_fleet(seed))
+
+
+@pytest.mark.parametrize("seed", range(0, 80, 4))
+def test_with_a_budget(seed: int) -> None:
+    problem = random_fleet(seed)
+    free = cheapest(replace(problem, objective="cost"))
+    for share in BUDGET_SHARES if free else ():
+        assert_agrees(replace(problem, budget_usd_per_h=share * free))
+
+
+def test_the_problems_cover_every_rule() -> None:
+    """Guards the generator: what it never draws is never tested."""
+    problems = [random_fleet(seed) for seed in SEEDS]
+    columns = [c for p in problems for c in p.columns]
+    rules = [r for p in problems for r in p.rules]
+    assert {r.spare_replicas for r in rules} == {0, 1, 2}
+    assert {r.max_shapes for r in rules} == {1, 2, 9}
+    assert {r.uniform_format for r in rules} == {True, False}
+    assert {r.min_replicas for r in rules} == {1, 2, 3}
+    assert {c.nodes_spanned for c in columns} == {1, 2}
+    assert {len(c.cells) for c in columns} == {1, 2}
+    assert max(c.min_replicas for c in columns) > 4
+    assert {len(p.rules) for p in problems} == {1, 2}
+    assert {p.max_gpu_types for p in problems} == {None, 1}
+    assert any(p.gpu_limits for p in problems)
+    assert any(s.committed for p in problems for s in p.stock)
+    outcomes = [cheapest(p) for p in problems]
+    assert 50 <= sum(cost is not None for cost in outcomes) < len(outcomes)
+
+
+@pytest.mark.parametrize("seed", range(0, 80, 8))
+def test_rows_that_strengthen_change_no_optimum(seed: int) -> None:
+    """Rows said to follow from the others, for whole replicas, do: without them the program's optimum is the same."""
+    problem = replace(random_fleet(seed), losses=())
+    all_rows = all_constraints()
+    needed = tuple(c for c in all_rows if not c.strengthens)
+    costs = [minimise(compile_model(build(problem, rows)), Effort()).objective for rows in (all_rows, needed)]
+    assert costs[1] == pytest.approx(costs[0], rel=COST_RTOL)
+
+
+@pytest.mark.parametrize("seed", range(1, 80, 8))
+def test_losses_stated_for_every_pool_change_nothing_that_the_search_had_to_add(seed: int) -> None:
+    """The search adds routed losses only where they bind; stating all of them from the start gives the same cost."""
+    problem = random_fleet(seed)
+    spares = {r.model for r in problem.rules if r.spare_replicas}
+    stated = replace(problem, losses=tuple(c.name for c in problem.columns if c.model in spares))
+    one, two = solution_of(problem), solution_of(stated)
+    assert (one is None) == (two is None)
+    if one is not None and two is not None:
+        assert two.cost == pytest.approx(one.cost, rel=COST_RTOL)
