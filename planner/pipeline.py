@@ -16,7 +16,7 @@ from planner.catalog import Catalog
 from planner.diagnostics import Diagnostic, DiagnosticError
 from planner.physics.constants import SpeedConstants
 from planner.plan.audit import audit, in_words
-from planner.plan.build import Context, build_plan, infeasible_plan
+from planner.plan.build import Context, build_plan, infeasible_plan, unsolved_plan
 from planner.plan.infeasible import explain_limits, explain_unserved
 from planner.plan.io import sha256
 from planner.plan.rerate import Settled, settle
@@ -26,7 +26,7 @@ from planner.policy.facts import PlanFacts
 from planner.program.data import FleetProblem
 from planner.program.problem import fleet_problem, with_services
 from planner.solve.fleet import SolveLimits, mend, solve
-from planner.solve.outcome import Infeasible, Unproven
+from planner.solve.outcome import Infeasible, Unproven, Unsolved
 from planner.solve.packing import Packing
 from planner.spec import FleetSpec, LoadedSpec
 
@@ -125,8 +125,10 @@ def _solve_and_audit(
     outcome, packing = solve(problem, limits)
     for _ in range(MOST_ROUNDS):
         clock.lap("solve")
-        if isinstance(outcome, Infeasible) or packing is None:
+        if isinstance(outcome, Infeasible):
             return infeasible_plan(context, explain_limits(spec, problem, limits))
+        if isinstance(outcome, Unsolved) or packing is None:
+            return unsolved_plan(context, "a limit was reached before any fleet was found")
         found = settle(table, problem, outcome.solution, constants)
         clock.lap("rate pools")
         if isinstance(found, Settled):

@@ -57,6 +57,9 @@ def _root(
     """Plan LLM serving fleets: a YAML spec in; a priced, proven and explained deployment out.
 
     Example: planner init, then planner solve fleet.yaml
+
+    Flags have twins in the environment: --time-limit is PLANNER_TIME_LIMIT. Exit codes: 0 done, 1 wrong input,
+    3 infeasible, 4 unproven, 5 denied by a policy, 64 wrong usage, 70 a bug, 130 interrupted.
     """
     help_when_alone(context)
 

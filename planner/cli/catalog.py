@@ -15,6 +15,7 @@ import typer
 from planner.catalog import Catalog, UnknownName, find_catalog
 from planner.cli.commands import CONTEXT_SETTINGS, help_when_alone
 from planner.cli.exits import ExitCode
+from planner.cli.options import CatalogOption
 from planner.cli.streams import answer
 from planner.diagnostics import Diagnostic, DiagnosticError, has_errors
 
@@ -36,15 +37,11 @@ class Format(StrEnum):
     JSON = "json"
 
 
-CatalogOption = Annotated[
-    Path | None,
-    typer.Option("--catalog", metavar="DIR", envvar="PLANNER_CATALOG", help="Catalog folder.", show_default=False),
-]
 FormatOption = Annotated[Format, typer.Option("--format", help="How to print the answer.")]
 
 app = typer.Typer(
     name="catalog",
-    help="GPUs, models, prices and their sources.",
+    help="GPUs, models, prices and their sources.\n\nExample: planner catalog show h100-sxm",
     context_settings=CONTEXT_SETTINGS,
     invoke_without_command=True,
     add_completion=False,
@@ -55,13 +52,20 @@ app.callback()(help_when_alone)
 
 @app.command("list")
 def list_entries(
-    kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
-    provider: Annotated[str | None, typer.Option(help="Only offers of this provider.", show_default=False)] = None,
-    gpu: Annotated[str | None, typer.Option(help="Only offers of this GPU.", show_default=False)] = None,
+    kind: Annotated[Kind, typer.Argument(help="What to list.", metavar="KIND", show_default=False)],
+    provider: Annotated[
+        str | None, typer.Option(help="Only offers of this provider.", metavar="NAME", show_default=False)
+    ] = None,
+    gpu: Annotated[
+        str | None, typer.Option(help="Only offers of this GPU.", metavar="NAME", show_default=False)
+    ] = None,
     catalog: CatalogOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """List all GPUs, models or priced offers."""
+    """List all GPUs, models or priced offers.
+
+    Example: planner catalog list offers --provider aws --gpu l40s
+    """
     from planner.catalog.listing import gpu_rows, model_rows, offer_rows
 
     opened = _opened(catalog)
@@ -82,11 +86,16 @@ def list_entries(
 
 @app.command("show")
 def show_entry(
-    name: Annotated[str, typer.Argument(help="GPU, model, engine, provider or instance type.", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(help="GPU, model, engine, provider or instance type.", metavar="NAME", show_default=False)
+    ],
     catalog: CatalogOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Show one entry with its sources, notes and doubts."""
+    """Show one entry with its sources, notes and doubts.
+
+    Example: planner catalog show h100-sxm
+    """
     from planner.catalog.listing import describe
 
     try:
@@ -108,7 +117,10 @@ def check_files(
     catalog: CatalogOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Check all files: schema, references, parameter counts, ages of prices, stated doubts."""
+    """Check all files: schema, references, parameter counts, ages of prices, stated doubts.
+
+    Example: planner catalog check --as-of 2026-12-01
+    """
     from planner.catalog.checks import check_catalog
 
     opened = _opened(catalog)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planner.cli.exits import ExitCode
+from planner.cli.options import CatalogOption, StdinNameOption, flag
 from planner.cli.streams import STANDARD, answer, note, usage_error
 
 if TYPE_CHECKING:
@@ -36,13 +37,9 @@ class FailOn(StrEnum):
 def check(
     specs: Annotated[list[str], typer.Argument(metavar="SPEC...", help="Files, folders, or - for standard input.")],
     format: Annotated[CheckFormat, typer.Option(help="How to print what is found.")] = CheckFormat.FULL,
-    catalog: Annotated[
-        Path | None, typer.Option(envvar="PLANNER_CATALOG", help="Folder of the catalog.", metavar="DIR")
-    ] = None,
-    fail_on: Annotated[FailOn, typer.Option(help="What makes the command fail.")] = FailOn.ERROR,
-    stdin_filename: Annotated[
-        str | None, typer.Option(help="Name of standard input in messages.", metavar="NAME")
-    ] = None,
+    catalog: CatalogOption = None,
+    fail_on: Annotated[FailOn, flag("--fail-on", "What makes the command fail.")] = FailOn.ERROR,
+    stdin_filename: StdinNameOption = None,
 ) -> None:
     """Validate specs: YAML, keys, units, references to the catalog. Needs no solver.
 

@@ -17,7 +17,7 @@ class SchemaOf(StrEnum):
 
 
 def schema(
-    what: Annotated[SchemaOf, typer.Argument(help="What to describe.")] = SchemaOf.SPEC,
+    what: Annotated[SchemaOf, typer.Argument(help="What to describe.", metavar="WHAT")] = SchemaOf.SPEC,
 ) -> None:
     """Print the JSON Schema of a spec.
 

@@ -15,6 +15,7 @@ from planner.physics.latency import (
     LONE_REPLICA_FACTOR,
     UTILIZATION_GUARD,
     Lengths,
+    allowed_share,
     Pairs,
     batch_at,
     percentile,
@@ -25,7 +26,6 @@ from planner.physics.latency import (
 from planner.physics.speed import resource_seconds
 
 SHARE_STEPS = 64  # shares of a pool's traffic that are tried when it misses a limit
-HALF_TAIL = 0.5  # limits hold when half of the allowed share exceeds them, as in the rating
 SHOWN = (("ttft", 0.50), ("ttft", 0.95), ("tpot", 0.50), ("tpot", 0.95))
 LATENCY_RTOL = 1e-6  # a prediction this close above its limit is on it: both come from a bisection
 
@@ -114,7 +114,7 @@ def missed(
         limit = np.array([workloads[w].spec.slo[f"{metric}_p{percent}"] for _, w in some]) * (1.0 + LATENCY_RTOL)
         tails = tail(at.pairs.take(index), at.batch[index], metric, limit, observed=observed)
         for (i, w), share in zip(some, tails.tolist(), strict=True):
-            if share > (1.0 - percent / 100.0) * HALF_TAIL:
+            if share > allowed_share(metric, percent / 100.0, halved=True):
                 found[i].append(f"{w} {metric}_p{percent}")
     return [tuple(each) for each in found]
 

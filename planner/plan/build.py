@@ -86,10 +86,19 @@ def build_plan(
 
 def infeasible_plan(context: Context, report: InfeasibleReport) -> Plan:
     """Return the plan that says why no fleet meets the spec, with its digest."""
+    return with_digest(_empty(context, "infeasible").model_copy(update={"infeasible": report}))
+
+
+def unsolved_plan(context: Context, reason: str) -> Plan:
+    """Return the plan that says why there is none although none was proven impossible, with its digest."""
+    return with_digest(_empty(context, "unproven").model_copy(update={"unsolved": reason}))
+
+
+def _empty(context: Context, status: Status) -> Plan:
     hours = context.spec.planning.hours_per_month
-    plan = Plan(
+    return Plan(
         fleet=context.spec.fleet,
-        status="infeasible",
+        status=status,
         as_of=context.as_of.isoformat(),
         objective=None,
         periods=(Period(name=PEAK, hours_per_month=hours),),
@@ -101,9 +110,7 @@ def infeasible_plan(context: Context, report: InfeasibleReport) -> Plan:
         policies=(),
         digests=context.digests,
         versions=context.versions,
-        infeasible=report,
     )
-    return with_digest(plan)
 
 
 def rejections(table: CandidateTable) -> Rejections:

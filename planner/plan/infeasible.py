@@ -10,7 +10,7 @@ from planner.candidates.types import CandidateTable, Rejection
 from planner.plan.schema import Conflict, InfeasibleReport, Relaxation
 from planner.program.data import FleetProblem, Stock
 from planner.solve.fleet import SolveLimits, solve
-from planner.solve.outcome import Infeasible, Solution, Solved, Unproven
+from planner.solve.outcome import Solution, Solved, Unproven
 from planner.spec import FleetSpec
 
 MOST_REASONS = 12
@@ -111,7 +111,7 @@ def _several(spec: FleetSpec, problem: FleetProblem, limits: SolveLimits) -> Inf
     free = replace(problem, budget_usd_per_h=None, gpu_limits={}, max_gpu_types=None, stock=_unlimited(problem.stock))
     outcome, _ = solve(free, limits)
     conflict = tuple(Conflict(key=w.key, value=w.now) for w in ways)
-    if isinstance(outcome, Infeasible):
+    if not isinstance(outcome, Solved | Unproven):
         reason = (
             "no fleet meets the spec even without budget, stock and limits: max_shapes, spares and formats conflict"
         )

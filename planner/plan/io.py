@@ -13,6 +13,7 @@ from planner.diagnostics import Diagnostic, DiagnosticError, Span
 from planner.plan.schema import Plan
 
 SIGNIFICANT_DIGITS = 12  # enough for any figure here, and below the noise of the last bits
+ABSENT_WHEN_NULL = ("infeasible", "unsolved")
 LARGEST_FILE_BYTES = 50_000_000
 
 
@@ -62,9 +63,7 @@ def loads(data: bytes, path: str) -> Plan:
 
 def _plain(plan: Plan) -> Any:
     data = plan.model_dump(mode="json")
-    if data["infeasible"] is None:
-        del data["infeasible"]
-    return _rounded(data)
+    return _rounded({k: v for k, v in data.items() if v is not None or k not in ABSENT_WHEN_NULL})
 
 
 def _rounded(value: Any) -> Any:

@@ -286,3 +286,6 @@ class Plan(Record):
     digests: Digests
     versions: Versions
     infeasible: InfeasibleReport | None = None
+    """Why no fleet meets the spec; absent from the JSON of other plans."""
+    unsolved: str | None = None
+    """Why there is no plan although none was proven impossible (a limit was reached); absent otherwise."""

@@ -11,7 +11,7 @@ from planner.program.fleet import TIE_BREAK_PER_RANK, TIE_BREAK_USD_PER_GPU_H, n
 from planner.solve.blocks import solve_blocks, with_replicas
 from planner.solve.highs import Answer, Effort, Status, minimise
 from planner.solve.merge import merged
-from planner.solve.outcome import Infeasible, Outcome, Solution, Solved, Unproven
+from planner.solve.outcome import Infeasible, Outcome, Solution, Solved, Unproven, Unsolved
 from planner.solve.packing import Packing, pack
 from planner.solve.routing import route, survives
 from planner.solve.tolerance import to_count
@@ -47,7 +47,7 @@ def solve(problem: FleetProblem, limits: SolveLimits) -> tuple[Outcome, Packing 
         if answer.status is Status.INFEASIBLE:
             return Infeasible("no whole number of nodes meets every row of the program"), None
         if answer.point is None:
-            return Infeasible("a limit was reached before any fleet was found"), None
+            return Unsolved("a limit was reached before any fleet was found"), None
         replicas, placed, nodes = _counts(problem, program, answer)
         replicas, placed = merged(problem, replicas, placed)
         fragile = _fragile(problem, replicas)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,16 @@ class Unproven:
 
 @dataclass(frozen=True)
 class Infeasible:
-    """No fleet meets the problem. `reason` says what the solver or the tables found."""
+    """No fleet meets the problem. `reason` says what was found."""
 
     reason: str
-    details: Mapping[str, float] = field(default_factory=dict)
 
 
-Outcome = Solved | Unproven | Infeasible
+@dataclass(frozen=True)
+class Unsolved:
+    """A limit was reached before any fleet was found: neither a plan nor a proof that there is none."""
+
+    reason: str
+
+
+Outcome = Solved | Unproven | Infeasible | Unsolved

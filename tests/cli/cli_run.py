@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
 from planner.cli import main
 
+WriteSpec = Callable[[str], Path]
 ROOT = Path(__file__).parents[2]
 
 TINY = """\
@@ -45,7 +46,9 @@ class Run:
     err: str
 
 
-def run(*arguments: str | Path, stdin: bytes = b"", env: Mapping[str, str] | None = None, encoding: str = "utf-8") -> Run:
+def run(
+    *arguments: str | Path, stdin: bytes = b"", env: Mapping[str, str] | None = None, encoding: str = "utf-8"
+) -> Run:
     """Run `planner` with arguments; nothing of the environment but `env` sets a flag or a colour."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding=encoding, newline="") for _ in range(2))
     clean = {k: v for k, v in os.environ.items() if not k.startswith("PLANNER_") and "COLOR" not in k}

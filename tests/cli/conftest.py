@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-import cli_run
 import pytest
+from cli_run import TINY, WriteSpec, run
 
 from planner.plan.io import loads
 from planner.plan.schema import Plan
-
-WriteSpec = Callable[[str], Path]
 
 
 @pytest.fixture
@@ -31,8 +28,8 @@ def tiny_json(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The plan of the tiny spec, as `--out` saves it."""
     folder = tmp_path_factory.mktemp("plans")
     spec, plan = folder / "fleet.yaml", folder / "plan.json"
-    spec.write_text(cli_run.TINY, encoding="utf-8")
-    assert cli_run.run("solve", spec, "--quiet", "--out", plan).code == 0
+    spec.write_text(TINY, encoding="utf-8")
+    assert run("solve", spec, "--quiet", "--out", plan).code == 0
     return plan
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_run import DENIED, INFEASIBLE, TINY, UNSERVED, WARNED, WRONG, run
-from conftest import WriteSpec
+from cli_run import DENIED, INFEASIBLE, TINY, UNSERVED, WARNED, WRONG, WriteSpec, run
 
 from planner.cli.commands import NOT_BUILT_YET
 from planner.cli.exits import PRECEDENCE, ExitCode, first_of
@@ -103,7 +102,7 @@ def test_help_and_version_are_answers(arguments: list[str]) -> None:
     assert done.out
 
 
-def test_a_missing_file_is_not_a_wrong_one(spec_file: WriteSpec) -> None:
+def test_a_missing_file_is_named() -> None:
     assert run("solve", "nowhere.yaml").err == "planner: cannot read nowhere.yaml: No such file or directory\n"
 
 
@@ -111,9 +110,7 @@ def _with(plan: Plan, **changes: Any) -> Callable[..., Plan]:
     return lambda *_: plan.model_copy(update=changes)
 
 
-def test_an_unproven_plan_is_printed(
-    no_solver: Plan, monkeypatch: pytest.MonkeyPatch, spec_file: WriteSpec
-) -> None:
+def test_an_unproven_plan_is_printed(no_solver: Plan, monkeypatch: pytest.MonkeyPatch, spec_file: WriteSpec) -> None:
     monkeypatch.setattr("planner.pipeline.make_plan", _with(no_solver, status="unproven"))
     spec = spec_file(TINY)
     done = run("solve", spec)
@@ -166,9 +163,7 @@ def test_a_bug_leaves_a_report(
     assert "assistant" not in text
 
 
-def test_a_bug_where_nothing_can_be_written(
-    monkeypatch: pytest.MonkeyPatch, spec_file: WriteSpec, tmp_path: Path
-) -> None:
+def test_a_bug_where_nothing_can_be_written(monkeypatch: pytest.MonkeyPatch, spec_file: WriteSpec) -> None:
     def full(**_: object) -> tuple[int, str]:
         raise OSError("disk full")
 

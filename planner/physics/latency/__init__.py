@@ -9,6 +9,7 @@ from planner.physics.latency.mixture import merge
 from planner.physics.latency.rating import (
     LONE_REPLICA_FACTOR,
     UTILIZATION_GUARD,
+    allowed_share,
     largest_batch,
     percentile,
     tail,
@@ -24,6 +25,7 @@ __all__ = [
     "Lengths",
     "Pairs",
     "Saturation",
+    "allowed_share",
     "batch_at",
     "largest_batch",
     "merge",

@@ -17,6 +17,8 @@ from planner.physics.latency.types import Array, Lengths
 _NODES = np.array([0.0, np.sqrt(3.0)])
 _WEIGHTS = np.array([5 / 6, 1 / 6])
 _BUSY_CAP = 0.999
+# The chance of a wait is below 1e-250 from here on, and the square would overflow.
+_MOST_BETA = 35.0
 # Of the prompts that arrive in the same step as a request, the share that comes later and still joins its last chunk.
 _LATER = 0.5
 _TINY = 1e-12
@@ -147,7 +149,7 @@ def _slot_wait(base: Basis, state: Load) -> tuple[Array, Array]:
     cv2 = np.maximum(pairs.arrival_cv2, 1.0)
     slots = np.maximum(base.slots, _TINY)
     beta = positive(slots - state.batch) * np.sqrt(pairs.replicas / np.maximum(state.variance_alone, _TINY))
-    beta = np.minimum(beta, 35.0)
+    beta = np.minimum(beta, _MOST_BETA)
     ratio = np.exp(log_ndtr(beta) + 0.5 * beta**2 + 0.5 * np.log(2.0 * np.pi))
     halfin_whitt = 1.0 / (1.0 + beta * ratio)
     mean = pairs.replicas * state.batch + 0.5 * (cv2 - 1.0)
@@ -156,8 +158,7 @@ def _slot_wait(base: Basis, state: Load) -> tuple[Array, Array]:
     free = 1.0 - np.minimum(state.saturation_share, _BUSY_CAP)
     residence = lengths.decode_steps * state.flow.mean_step_s
     wait = 0.5 * (cv2 + lengths.decode_steps_cv2) * residence / (pairs.replicas * slots * free)
-    finite = np.isfinite(slots) & (lengths.decode_steps > 0)
-    return np.where(finite, chance, 0.0), np.maximum(np.where(finite, wait, 0.0), _TINY)
+    return np.where(lengths.decode_steps > 0, chance, 0.0), np.maximum(wait, _TINY)
 
 
 def _interpolated(table: Array, position: Array) -> Array:

@@ -8,7 +8,6 @@ import numpy as np
 
 from planner.physics.latency.flow import (
     PromptWork,
-    batch_limit,
     effective_slots,
     extra_s,
     flow,
@@ -33,7 +32,6 @@ class Basis(NamedTuple):
     pairs: Pairs
     lengths: Lengthwise
     slots: Array
-    batch_limit: Array
     saturation_batch: Array
     saturation_requests_per_s: Array
 
@@ -42,10 +40,10 @@ class Load(NamedTuple):
     """State of one replica at a mean batch: arrays [P].
 
     `next_*` is the step cost with one more sequence, `tagged_*` the one that a request sees, which adds itself and its
-    clump to the batch. `clump` is the mean
-    number of other prompts that arrive with a request, `clumped_cv2` the arrival variability left for one of R
-    replicas, `stall_share` the share of time in which prompts delay decoding, `variance` that of the batch
-    (`variance_alone` without the balancing of a pool), `step_slope_s` the time that one more sequence adds to a step.
+    clump to the batch. `clump` is the mean number of other prompts that arrive with a request, `clumped_cv2` the
+    arrival variability left for one of R replicas, `stall_share` the share of time in which prompts delay decoding,
+    `variance` that of the batch (`variance_alone` without the balancing of a pool), `step_slope_s` the time that one
+    more sequence adds to a step.
     """
 
     batch: Array
@@ -71,7 +69,7 @@ def basis(pairs: Pairs) -> Basis:
     """Return the facts of `pairs` that hold at every batch."""
     lengths = lengthwise(pairs)
     top = saturation(pairs)
-    return Basis(pairs, lengths, effective_slots(pairs), batch_limit(pairs, lengths), top.batch, top.requests_per_s)
+    return Basis(pairs, lengths, effective_slots(pairs), top.batch, top.requests_per_s)
 
 
 def load(base: Basis, batch: Array) -> Load:

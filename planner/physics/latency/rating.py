@@ -48,7 +48,7 @@ def tail(pairs: Pairs, batch: Array, metric: str, limit_s: Array, observed: Leng
     """
     with np.errstate(all="ignore"):
         base, state = _loaded(pairs, batch)
-        return _tail_of(base, state, metric, observed or _all_requests(pairs))(np.asarray(limit_s, dtype=np.float64))
+        return _tail_of(base, state, metric, observed or _all_requests(pairs))(_seconds(limit_s, pairs.size))
 
 
 def percentile(
@@ -63,7 +63,7 @@ def percentile(
         base, state = _loaded(pairs, batch)
         exceeds = _tail_of(base, state, metric, observed or _all_requests(pairs))
         ends = np.full((2, pairs.size), [[_SHORTEST_S], [_LONGEST_S]])
-        return _smallest_limit(exceeds, _allowed(metric, p, halved), ends[0], ends[1], _PERCENTILE_STEPS)
+        return _smallest_limit(exceeds, allowed_share(metric, p, halved), ends[0], ends[1], _PERCENTILE_STEPS)
 
 
 def largest_batch(pairs: Pairs, limits: Limits, halved: bool = True, observed: Lengths | None = None) -> Largest:
@@ -71,9 +71,9 @@ def largest_batch(pairs: Pairs, limits: Limits, halved: bool = True, observed: L
 
     `limits` maps keys such as `ttft_p95` to seconds [P], infinite where a pair has no such limit. A limit holds when
     the tail beyond it is at most `(1 - p)/2` (with `halved`, to constrain safely) or `1 - p` (unbiased, and always for
-    `e2e`, whose tail is made of output lengths more than of queues). The rate never
-    exceeds `UTILIZATION_GUARD` of saturation, that of a lone replica is multiplied by `LONE_REPLICA_FACTOR`, and `batch`
-    is the one that carries the rate returned. Raises `ValueError` for an unknown key.
+    `e2e`, whose tail is made of output lengths more than of queues). The rate never exceeds `UTILIZATION_GUARD` of
+    saturation, that of a lone replica is multiplied by `LONE_REPLICA_FACTOR`, and `batch` is the one that carries the
+    rate returned. Raises `ValueError` for an unknown key.
     """
     with np.errstate(all="ignore"):
         view, asked = one_stream(pairs), observed or _all_requests(pairs)
@@ -194,11 +194,15 @@ def _limit(key: str, limit_s: npt.ArrayLike, size: int, halved: bool) -> _Limit:
     metric, _, percent = key.partition("_p")
     if metric not in METRICS or not percent.isdigit() or not 0 < int(percent) < 100:
         raise ValueError(f"unknown latency limit {key!r}: expected a metric and a percentile such as ttft_p95")
-    values = np.broadcast_to(np.asarray(limit_s, dtype=np.float64), (size,))
-    return _Limit(key, metric, _allowed(metric, int(percent) / 100.0, halved), values)
+    return _Limit(key, metric, allowed_share(metric, int(percent) / 100.0, halved), _seconds(limit_s, size))
 
 
-def _allowed(metric: str, p: float, halved: bool) -> float:
+def _seconds(limit_s: npt.ArrayLike, size: int) -> Array:
+    """Return limits as an array [P]; an infinite one counts as longer than anything that can happen."""
+    return np.minimum(np.broadcast_to(np.asarray(limit_s, dtype=np.float64), (size,)), _LONGEST_S)
+
+
+def allowed_share(metric: str, p: float, halved: bool) -> float:
     """Return the tail that a percentile leaves; the lengths of outputs, which are known, make most of that of `e2e`."""
     return (1.0 - p) * (0.5 if halved and metric != "e2e" else 1.0)
 
