@@ -120,4 +120,13 @@ class FleetProblem:
         return tuple(d for d in self.demands if d.model == model)
 
 
-__all__ = ["BlockBound", "Column", "Demand", "FleetProblem", "ModelRules", "NodeOffer", "Service", "Stock"]
+def node_cost(problem: FleetProblem, offer: NodeOffer) -> float:
+    """Return what one node counts in the objective: USD/h, GPUs or watts."""
+    if problem.objective == "gpus":
+        return float(offer.gpus_per_node)
+    if problem.objective == "power":
+        return offer.gpus_per_node * offer.gpu_power_w
+    return offer.usd_per_node_h
+
+
+__all__ = ["BlockBound", "Column", "Demand", "FleetProblem", "ModelRules", "NodeOffer", "Service", "Stock", "node_cost"]

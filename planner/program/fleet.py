@@ -10,7 +10,7 @@ from typing import Any
 import pyomo.environ as pyo
 
 from planner.program.constraint import Constraint, all_constraints
-from planner.program.data import FleetProblem, NodeOffer
+from planner.program.data import FleetProblem, node_cost
 from planner.program.index import ProgramIndex
 
 TIE_BREAK_USD_PER_GPU_H = 1e-5  # equal cost prefers fewer GPUs; far below any price and any gap
@@ -65,15 +65,6 @@ def objective(model: Any, problem: FleetProblem) -> Any:
         * model.nodes[offer.name]
         for rank, offer in enumerate(problem.offers)
     )
-
-
-def node_cost(problem: FleetProblem, offer: NodeOffer) -> float:
-    """Return what one node counts in the objective: USD/h, GPUs or watts."""
-    if problem.objective == "gpus":
-        return float(offer.gpus_per_node)
-    if problem.objective == "power":
-        return offer.gpus_per_node * offer.gpu_power_w
-    return offer.usd_per_node_h
 
 
 def _add_variables(model: Any, index: ProgramIndex) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from planner.program.data import Column, Demand, FleetProblem, ModelRules, NodeOffer, Service
+from planner.program.data import Column, Demand, FleetProblem, ModelRules, NodeOffer, Service, node_cost
 
 CEIL_SLACK = 1e-9  # a ratio this close above an integer is that integer: rates and coefficients carry rounding noise
 
@@ -200,14 +200,18 @@ class ProgramIndex:
         """GPU types on offer."""
         return tuple(sorted({o.gpu for o in self.problem.offers}))
 
-    @cached_property
-    def cheapest_usd_per_gpu_h(self) -> dict[str, float]:
-        """Lowest price of one GPU hour by cell."""
-        return {cell: min(o.usd_per_node_h / o.gpus_per_node for o in group) for cell, group in self.offers_in.items()}
-
     def price_of(self, column: Column) -> float:
-        """Return the lowest price of one replica, in USD/h, if its node could be shared to the last GPU."""
-        return column.gpus * min(self.cheapest_usd_per_gpu_h[cell] for cell in column.cells)
+        """Return the least that one replica costs, in the unit of the objective, if its nodes are used to the last GPU.
+
+        Only nodes large enough count. No set of replicas on a node of n GPUs costs more at these prices than the node, since
+        the price per GPU of a replica size never exceeds that of the node it lies on: their sum bounds the cost of nodes.
+        """
+        return column.gpus * min(
+            node_cost(self.problem, o) / o.gpus_per_node
+            for cell in column.cells
+            for o in self.offers_in[cell]
+            if o.gpus_per_node >= column.node_gpus
+        )
 
     @cached_property
     def cover_weights(self) -> dict[str, tuple[Mapping[str, float], ...]]:

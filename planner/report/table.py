@@ -1,4 +1,4 @@
-"""A plan as tables for the terminal. Widths come from the data, or from the terminal where there is one."""
+"""A plan as tables of text. Their widths come from the data, so that a terminal and a file show the same rows."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import io
 import textwrap
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
@@ -20,11 +21,14 @@ INDENT = 2
 
 
 def render(plan: Plan, origin: Origin | None = None, color: bool = False, width: int | None = None) -> str:
-    """Return a plan as text. `width` is that of the terminal; without one, nothing is folded but prose."""
+    """Return a plan as text.
+
+    Tables are as wide as their data; prose is folded into `width`, that of the terminal where there is one.
+    """
     file = io.StringIO()
     console = Console(
         file=file,
-        width=width or UNLIMITED,
+        width=UNLIMITED,
         force_terminal=color,
         color_system="standard" if color else None,
         no_color=not color,
@@ -37,30 +41,29 @@ def render(plan: Plan, origin: Origin | None = None, color: bool = False, width:
     for number, block in enumerate(blocks(plan, origin)):
         if number and not (isinstance(block, Lines) and not block.title):
             console.print()
-        _print(console, block, min(width or PROSE_WIDTH, PROSE_WIDTH))
+        _print(console, block, width)
     lines = file.getvalue().splitlines()
     return "".join(f"{line if color else line.rstrip()}\n" for line in lines)
 
 
-def _print(console: Console, block: Block, width: int) -> None:
+def _print(console: Console, block: Block, width: int | None) -> None:
     if isinstance(block, Excerpt):
-        console.print(Text(render_full([block.diagnostic], block.sources).rstrip("\n")), soft_wrap=True)
+        console.print(Text(render_full([block.diagnostic], block.sources).rstrip("\n")))
         return
     if block.title:
-        console.print(Text(block.title, style="bold"), soft_wrap=True)
+        console.print(Text(block.title, style="bold"))
     if isinstance(block, Table):
-        console.print(_grid(block))
+        console.print(Padding(_grid(block), (0, 0, 0, INDENT), expand=False))
     for line in block.notes if isinstance(block, Table) else block.lines:
-        console.print(Text(_wrapped(line, width)), soft_wrap=True)
+        console.print(Text(_wrapped(line, min(width or PROSE_WIDTH, PROSE_WIDTH))))
 
 
 def _grid(table: Table) -> Grid:
     grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    grid.add_column("", width=INDENT - 2, no_wrap=True)
     for column in table.columns:
-        grid.add_column(column.title, justify="right" if column.is_number else "left", overflow="fold")
+        grid.add_column(column.title, justify="right" if column.is_number else "left", no_wrap=True)
     for row in table.rows:
-        grid.add_row("", *(Text(cell) for cell in row))
+        grid.add_row(*(Text(cell) for cell in row))
     return grid
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.program.compile import CompiledProgram, compile_model
 from planner.program.data import BlockBound, FleetProblem
-from planner.program.fleet import build_block, node_cost
+from planner.program.fleet import build_block
 from planner.program.index import ProgramIndex
 from planner.solve.highs import Answer, Effort, Status, minimise
 from planner.solve.tolerance import to_count
@@ -28,9 +28,9 @@ class Blocks:
 
 
 def solve_blocks(problem: FleetProblem) -> Blocks:
-    """Solve each model alone at the lowest price per GPU of each cell, whole nodes and other models left out."""
+    """Solve each model alone at the lowest price per GPU of nodes that hold its replicas, other models left out."""
     index = ProgramIndex(problem)
-    prices = {c.name: _lowest_price(problem, index, c.cells) * c.gpus for c in problem.columns}
+    prices = {c.name: index.price_of(c) for c in problem.columns}
     bounds: list[BlockBound] = []
     replicas: dict[str, int] = {}
     infeasible: list[str] = []
@@ -44,10 +44,6 @@ def solve_blocks(problem: FleetProblem) -> Blocks:
         bounds.append(BlockBound(rule.model, own, answer.bound * SAFE_SHARE))
         replicas.update(_replicas(block, answer))
     return Blocks(tuple(bounds), replicas, tuple(infeasible))
-
-
-def _lowest_price(problem: FleetProblem, index: ProgramIndex, cells: tuple[str, ...]) -> float:
-    return min(node_cost(problem, o) / o.gpus_per_node for cell in cells for o in index.offers_in[cell])
 
 
 def _replicas(block: CompiledProgram, answer: Answer) -> dict[str, int]:

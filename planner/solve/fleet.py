@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from planner.program.compile import CompiledProgram, compile_problem
-from planner.program.data import FleetProblem
-from planner.program.fleet import TIE_BREAK_PER_RANK, TIE_BREAK_USD_PER_GPU_H, node_cost
+from planner.program.data import FleetProblem, node_cost
+from planner.program.fleet import TIE_BREAK_PER_RANK, TIE_BREAK_USD_PER_GPU_H
 from planner.solve.blocks import solve_blocks, with_replicas
 from planner.solve.highs import Answer, Effort, Status, minimise
 from planner.solve.merge import merged

@@ -17,6 +17,8 @@ from pages import bands_part, constraints_part, with_generated_parts
 from spec_page import SECTIONS, keys_of, keys_part, sections_of
 
 from planner.candidates.rule import all_rules
+from planner.catalog import Catalog
+from planner.physics.bands import Bands
 from planner.program.constraint import all_constraints
 from planner.spec.fleet import FleetSpec
 
@@ -89,6 +91,15 @@ def test_no_error_code_is_explained_that_nothing_reports() -> None:
     stale = listed_codes(page("errors")) - codes_of(PACKAGE)
 
     assert stale == set()
+
+
+def test_the_readme_states_the_bands_of_the_calibration() -> None:
+    bands = Bands.from_mapping(Catalog.open(ROOT / "catalog").calibration()).by_class
+    known, unknown = bands["A"]["throughput"].p80, bands["D"]["throughput"].p80
+    prose = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+
+    assert f"80 % of deployments lie within a factor of {known:g} of it" in prose
+    assert f"where nothing comparable was, within {unknown:g}." in prose
 
 
 def test_every_rule_of_the_candidates_is_explained() -> None:

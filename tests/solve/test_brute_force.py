@@ -17,7 +17,8 @@ from planner.solve.fleet import SolveLimits, solve
 from planner.solve.highs import Effort, minimise
 from planner.solve.outcome import Infeasible, Solution
 
-SEEDS = range(80)
+SEEDS = (*range(80), 2094, 6574)
+"""The last two have models whose own least cost is on a bound of the whole: a trap for the solver's presolve."""
 EXACT = SolveLimits(gap=0.0)
 COST_RTOL = 1e-6
 TIE_BREAK_USD = 0.01

@@ -102,6 +102,35 @@ def unproven_fleet() -> FleetProblem:
     return replace(fleet, offers=offers)
 
 
+def test_a_limit_before_any_fleet_is_not_infeasible() -> None:
+    """Nothing was found in no time; that proves nothing about the fleet."""
+    outcome, packing = solve(unproven_fleet(), SolveLimits(gap=1e-6, time_limit_s=0.0))
+    assert not isinstance(outcome, Infeasible)
+    assert packing is None or isinstance(outcome, Unproven)
+
+
+def test_a_gap_of_nothing_can_be_proven() -> None:
+    outcome, _ = solve(problem(column("a")), SolveLimits(gap=0.0))
+    assert isinstance(outcome, Solved)
+    assert outcome.solution.gap == 0.0
+
+
+def test_a_workload_that_nothing_serves_is_infeasible() -> None:
+    both = problem(column("a"))
+    outcome, _ = solve(replace(both, demands=(*both.demands, Demand("v", "m", 1.0, 0.0))), GAP)
+    assert isinstance(outcome, Infeasible)
+
+
+def test_free_hardware_with_spares() -> None:
+    """Owned nodes may be listed at no price; weights by price are then all zero."""
+    both = problem(column("a"), column("b", workload="v"), spares=1)
+    free = replace(both.offers[0], usd_per_node_h=0.0)
+    demands = (*both.demands, Demand("v", "m", 1.0, 0.0))
+    outcome, _ = solve(replace(both, offers=(free,), demands=demands, stock=(Stock("eA", 3, 3),)), GAP)
+    assert isinstance(outcome, Solved)
+    assert outcome.solution.replicas == {"a": 4, "b": 2}
+
+
 def test_committed_nodes_are_paid_although_idle() -> None:
     outcome, packing = solve(problem(column("a"), stock=(Stock("eA", 3, 5),)), GAP)
     assert isinstance(outcome, Solved)

@@ -20,7 +20,7 @@ def infeasible(report: InfeasibleReport, origin: Origin | None) -> list[Block]:
         blocks.append(_keys(report.conflict))
     if report.relaxations:
         columns = texts("Key", "From", "To") + numbers("Fleet then costs, $/h")
-        blocks.append(Table("Ways out, each solved", columns, tuple(_way(r) for r in report.relaxations)))
+        blocks.append(Table("What would make it feasible", columns, tuple(_way(r) for r in report.relaxations)))
     return blocks
 
 

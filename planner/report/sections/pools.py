@@ -12,7 +12,12 @@ BAR_WIDTH = 32
 _PARTS = (("weights", "W"), ("kv_pool", "K"), ("activations", "A"), ("runtime", "R"), ("graphs", "G"), ("free", "."))
 _LEGEND = "W weights, K KV cache, A activations, R runtime, G CUDA graphs, . free"
 _LOAD = "Load: share used of the scarcest of queueing room, KV cache and batch, at peak with headroom."
-_SPARE = "Replicas include those that may fail while the model still carries its demand, headroom not counted."
+_SPARE = "Spare: how many of the replicas may fail while the model still carries its demand, headroom not counted."
+_BAND = texts("Speed class") + numbers("Times x", "TTFT x")
+_CLASSES = (
+    "Times x, TTFT x: what predictions are multiplied by for the confidence of the spec. Speed class: A this GPU and "
+    "model family were measured, B GPUs of its architecture, C something related, D nothing near."
+)
 _PARALLELISM = (
     ("TP", "tensor_parallel"),
     ("PP", "pipeline_parallel"),
@@ -25,14 +30,14 @@ def pools(plan: Plan) -> Block | None:
     """Return the fleet, one pool a row."""
     if not plan.pools:
         return None
-    columns = texts("Pool", "Model", "GPU", "Layout", "Weights", "KV") + numbers("Batch cap", "Replicas", "GPUs", "$/h")
+    columns = texts("Pool", "Model", "GPU", "Layout", "Weights", "KV") + numbers(
+        "Batch cap", "Replicas", "Spare", "GPUs", "$/h"
+    )
     rows = tuple(_pool(p) for p in plan.pools)
-    notes = [_LOAD, *([_SPARE] if any(p.spare_replicas for p in plan.pools) else [])]
-    return Table("Pools", columns + numbers("Load") + texts("Limited by", "Placed"), rows, tuple(notes))
+    return Table("Pools", columns + numbers("Load") + texts("Limited by", "Placed"), rows, (_LOAD, _SPARE))
 
 
 def _pool(pool: Pool) -> tuple[str, ...]:
-    spare = f" ({pool.spare_replicas} may fail)" if pool.spare_replicas else ""
     places = (f"{figures.visible(f'{p.provider} {p.region}')} x{p.replicas}" for p in pool.placement)
     return (
         figures.visible(pool.name),
@@ -42,7 +47,8 @@ def _pool(pool: Pool) -> tuple[str, ...]:
         figures.visible(pool.weights),
         figures.visible(pool.kv_cache),
         f"{pool.max_num_seqs:,}",
-        f"{pool.replicas:,}{spare}",
+        f"{pool.replicas:,}",
+        f"{pool.spare_replicas:,}",
         f"{pool.gpus:,}",
         figures.amount(pool.usd_per_hour),
         figures.share(pool.utilization),
@@ -63,8 +69,7 @@ def predictions(plan: Plan) -> Block | None:
         return None
     columns = texts("Pool", "Traffic in req/s") + numbers("TTFT p50", "TTFT p95", "TPOT p50", "TPOT p95")
     rows = tuple(_prediction(p) for p in plan.pools)
-    note = "Times are multiplied by the factor of the pool's class: A this GPU and family measured, B its generation, C related, D neither."
-    return Table("Predicted at peak", columns + numbers("tok/s out", "In batch") + texts("Speed"), rows, (note,))
+    return Table("Predicted at peak", columns + numbers("tok/s out", "In batch") + _BAND, rows, (_CLASSES,))
 
 
 def _prediction(pool: Pool) -> tuple[str, ...]:
@@ -76,7 +81,9 @@ def _prediction(pool: Pool) -> tuple[str, ...]:
         *(figures.seconds(s) for s in (times.ttft_p50_s, times.ttft_p95_s, times.tpot_p50_s, times.tpot_p95_s)),
         figures.number(times.output_tokens_per_s),
         figures.number(pool.mean_batch),
-        f"class {pool.band.provenance}, times x{pool.band.factor:.2f} (TTFT x{pool.band.ttft_factor:.2f})",
+        pool.band.provenance,
+        f"{pool.band.factor:.2f}",
+        f"{pool.band.ttft_factor:.2f}",
     )
 
 

@@ -1,0 +1,106 @@
+"""The parts of a report that goldens of solved plans do not reach."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from stored import infeasible_origin, stored
+
+from planner.plan.schema import Plan, PlanAssumption, PolicyResult
+from planner.report import table
+from planner.report.sections.notes import assumptions
+from planner.report.sections.pools import layout
+
+
+def changed(**objective: Any) -> Plan:
+    """Return the production plan with another objective."""
+    plan = stored("prod")
+    assert plan.objective is not None
+    return plan.model_copy(update={"objective": plan.objective.model_copy(update=objective)})
+
+
+def test_an_unproven_plan_says_so_first() -> None:
+    plan = changed(gap=0.0321).model_copy(update={"status": "unproven"})
+
+    assert table.render(plan).splitlines()[0].endswith("; NOT PROVEN, at most 3.3 % from the best")
+
+
+@pytest.mark.parametrize(
+    ("objective", "line"),
+    [
+        ("gpus", "  Minimised is gpus: 48 GPUs, lower bound 47 GPUs."),
+        ("power", "  Minimised is power: 48 W, lower bound 47 W."),
+    ],
+)
+def test_other_objectives_show_their_bound(objective: str, line: str) -> None:
+    plan = changed(minimised=objective, value=48.0, bound=47.0, bound_usd_per_hour=None)
+
+    assert line in table.render(plan).splitlines()
+
+
+def test_idle_commitments_are_told() -> None:
+    text = table.render(changed(committed_usd_per_month=1000.0, idle_committed_usd_per_month=250.0))
+
+    assert "  Paid whether used or not: $1,000 per month, $250 of it for idle nodes.\n" in text
+    assert "Paid whether used" not in table.render(changed(committed_usd_per_month=0.0))
+
+
+def test_policies_by_outcome() -> None:
+    results = [
+        PolicyResult(id="cap", rule="max_monthly_cost", outcome="deny", limit=100.0, actual=120.5, path="policies[0]"),
+        PolicyResult(id="t4", rule="forbid", outcome="waived", limit="gpus T4", actual="T4", path="policies[1]"),
+        PolicyResult(
+            id="up", rule="max_monthly_cost_increase", outcome="warn", limit=0.15, actual=0.2, path="policies[2]"
+        ),
+    ]
+    text = table.render(stored("prod").model_copy(update={"policies": tuple(results)}))
+    rows = [line.split() for line in text.partition("\nPolicies\n")[2].splitlines()[1:4]]
+
+    assert rows == [
+        ["cap", "max_monthly_cost", "DENY", "$100", "$120", "policies[0]"],
+        ["t4", "forbid", "waived", "gpus", "T4", "T4", "policies[1]"],
+        ["up", "max_monthly_cost_increase", "warn", "15", "%", "20", "%", "policies[2]"],
+    ]
+
+
+def test_layouts() -> None:
+    pool = stored("prod").pools[0]
+    degrees = {"tensor_parallel": 8, "pipeline_parallel": 2, "expert_parallel": 8, "attention_data_parallel": 1}
+
+    assert layout(pool.model_copy(update=degrees)) == "TP8 PP2 EP8"
+    assert layout(pool.model_copy(update=dict.fromkeys(degrees, 1))) == "TP1"
+
+
+def test_assumptions_are_grouped_by_kind() -> None:
+    """Names with dots are told from the keys behind them."""
+    plan = stored("prod")
+    workloads = tuple(w.model_copy(update={"name": n}) for w, n in zip(plan.workloads, "ab", strict=False))
+    workloads += (plan.workloads[0].model_copy(update={"name": "a.b"}),)
+    found = [
+        PlanAssumption(key="workloads.a.traffic.arrival_cv2", value="1", source="default"),
+        PlanAssumption(key="workloads.a.b.traffic.arrival_cv2", value="1", source="default"),
+        PlanAssumption(key="workloads.b.traffic.truncated", value="1 %", source="spec"),
+        PlanAssumption(key="workloads.a.traffic.truncated", value="2 %", source="spec"),
+        PlanAssumption(key="workloads.a.b.traffic.truncated", value="3 %", source="spec"),
+        PlanAssumption(key="planning.confidence", value="80 %", source="calibration"),
+    ]
+    block = assumptions(plan.model_copy(update={"workloads": workloads, "assumptions": tuple(found)}))
+
+    assert block is not None
+    assert block.lines == (  # type: ignore[union-attr]
+        "traffic.arrival_cv2: 1 (a, a.b).",
+        "traffic.truncated: 1 % (b); 2 % (a); and 1 more.",
+        "planning.confidence: 80 %.",
+        "As of 2026-07-30. Each with its source: --format json.",
+    )
+
+
+def test_keys_without_a_place_are_listed() -> None:
+    """A saved plan is shown without its spec: the keys stand below the reasons."""
+    plan = stored("infeasible")
+    alone, beside = table.render(plan), table.render(plan, infeasible_origin())
+
+    assert "\nKeys in the way\n  supply.budget: 1000 USD/month\n" in alone
+    assert "Keys in the way" not in beside
+    assert "  --> specs/infeasible.yaml:14:11\n" in beside
