@@ -91,11 +91,11 @@ def make_plan(prepared: Prepared, options: Options, progress: Progress = lambda 
         BrokenPlan: the plan fails its audit.
     """
     clock = _Clock(progress)
-    spec, catalog = prepared.spec, prepared.catalog
+    spec, catalog = _dated(prepared.spec, prepared.catalog, options), prepared.catalog
     knowledge = _knowledge(spec, catalog)
     table = build_table(spec, catalog, knowledge)
     clock.lap("candidates")
-    as_of = options.as_of or spec.planning.as_of or catalog.newest_price_date()
+    as_of = spec.planning.as_of or catalog.newest_price_date()
     context = Context(spec, table, as_of, _digests(prepared, as_of), _versions())
     unserved = explain_unserved(spec, table)
     if unserved is not None:
@@ -104,6 +104,12 @@ def make_plan(prepared: Prepared, options: Options, progress: Progress = lambda 
     plan = _solve_and_audit(context, catalog, knowledge.constants, limits, options, clock)
     clock.lap("plan")
     return plan
+
+
+def _dated(spec: FleetSpec, catalog: Catalog, options: Options) -> FleetSpec:
+    """Return the spec with the date that ages prices, ends offers and waivers: the option's, its own, the newest price's."""
+    as_of = options.as_of or spec.planning.as_of or catalog.newest_price_date()
+    return spec.model_copy(update={"planning": spec.planning.model_copy(update={"as_of": as_of})})
 
 
 def _knowledge(spec: FleetSpec, catalog: Catalog) -> Knowledge:
@@ -122,9 +128,10 @@ def _solve_and_audit(
     problem = fleet_problem(spec, table, gpu_limits)
     if options.write_lp is not None:
         _write_lp(problem, options.write_lp)
-    outcome, packing = solve(problem, limits)
+    answered = solve(problem, limits)
     for _ in range(MOST_ROUNDS):
         clock.lap("solve")
+        outcome, packing, problem = answered.outcome, answered.packing, answered.problem
         if isinstance(outcome, Infeasible):
             return infeasible_plan(context, explain_limits(spec, problem, limits))
         if isinstance(outcome, Unsolved) or packing is None:
@@ -135,8 +142,7 @@ def _solve_and_audit(
             status: Status = "unproven" if isinstance(outcome, Unproven) else "solved"
             return _audited(replace(context, table=found.table), catalog, found, packing, status, constants)
         table = found.table
-        problem = with_services(problem, table)
-        outcome, packing = mend(problem, limits, outcome.solution, found.changed)
+        answered = mend(with_services(problem, table), limits, outcome.solution, found.changed)
     raise BrokenPlan(f"pools still miss their limits after {MOST_ROUNDS} rounds of correction")
 
 

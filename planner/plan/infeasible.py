@@ -89,7 +89,7 @@ def explain_limits(spec: FleetSpec, problem: FleetProblem, limits: SolveLimits) 
     conflict: list[Conflict] = []
     relaxations: list[Relaxation] = []
     for way in _ways(spec, problem):
-        outcome, _ = solve(way.relaxed, limits)
+        outcome = solve(way.relaxed, limits).outcome
         if isinstance(outcome, Solved | Unproven):
             solution = outcome.solution
             conflict.append(Conflict(key=way.key, value=way.now))
@@ -109,7 +109,7 @@ def _several(spec: FleetSpec, problem: FleetProblem, limits: SolveLimits) -> Inf
     """Report limits that are only together in the way."""
     ways = list(_ways(spec, problem))
     free = replace(problem, budget_usd_per_h=None, gpu_limits={}, max_gpu_types=None, stock=_unlimited(problem.stock))
-    outcome, _ = solve(free, limits)
+    outcome = solve(free, limits).outcome
     conflict = tuple(Conflict(key=w.key, value=w.now) for w in ways)
     if not isinstance(outcome, Solved | Unproven):
         reason = (
@@ -117,10 +117,10 @@ def _several(spec: FleetSpec, problem: FleetProblem, limits: SolveLimits) -> Inf
         )
         return InfeasibleReport(reason=reason, conflict=conflict, relaxations=())
     relaxations = tuple(
-        Relaxation(key=w.key, from_=w.now, to=w.needed(outcome.solution), usd_per_hour=_cost(problem, outcome.solution))
-        for w in ways
+        Relaxation(key=w.key, from_=w.now, to=w.needed(outcome.solution), usd_per_hour=None) for w in ways
     )
-    reason = "no single limit is in the way; all of these changes together make it feasible"
+    together = _cost(problem, outcome.solution)
+    reason = f"no single limit is in the way; all of these changes together make it feasible, at {together:.2f} USD/h"
     return InfeasibleReport(reason=reason, conflict=conflict, relaxations=relaxations)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 EXCLUDED = ("egress", "storage", "support", "tax", "staff")
 
@@ -17,7 +17,14 @@ PolicyOutcome = Literal["ok", "warn", "deny", "waived", "not_evaluated"]
 class Record(BaseModel):
     """Base of all parts of a plan: frozen, unknown keys refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+        populate_by_name=True,
+        serialize_by_alias=True,
+    )
 
 
 class Objective(Record):
@@ -88,7 +95,7 @@ class Predicted(Record):
 class PlanBand(Record):
     """How sure the speed is: provenance class, and the factor that the confidence asks for on step times."""
 
-    provenance: Literal["A", "B", "C", "D"]
+    provenance: Literal["A", "B", "C", "D"] = Field(alias="class")
     factor: float
     ttft_factor: float
 
@@ -245,18 +252,9 @@ class Relaxation(Record):
     """A change of one key that makes the spec feasible, verified by solving again; with the cost of the fleet then."""
 
     key: str
-    from_: str
+    from_: str = Field(alias="from")
     to: str
     usd_per_hour: float | None
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        allow_inf_nan=False,
-        populate_by_name=True,
-        serialize_by_alias=True,
-        alias_generator=lambda name: name.rstrip("_"),
-    )
 
 
 class InfeasibleReport(Record):
@@ -279,6 +277,8 @@ class Plan(Record):
     pools: tuple[Pool, ...]
     workloads: tuple[WorkloadPlan, ...]
     nodes: tuple[NodePlan, ...]
+    candidates: int = 0
+    """Candidates that the program chose from."""
     rejections: Rejections
     assumptions: tuple[PlanAssumption, ...]
     excluded: tuple[str, ...] = EXCLUDED

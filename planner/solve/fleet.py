@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from planner.program.compile import CompiledProgram, compile_problem
 from planner.program.data import FleetProblem, node_cost
 from planner.program.fleet import TIE_BREAK_PER_RANK, TIE_BREAK_USD_PER_GPU_H
@@ -16,7 +18,7 @@ from planner.solve.packing import Packing, pack
 from planner.solve.routing import route, survives
 from planner.solve.tolerance import to_count
 
-BUYING_GAP_SHARE = 0.1  # buying nodes for given replicas is easy: solve it well within the gap
+COMPLETION_GAP_SHARE = 0.1  # completing given replicas is easy: solve it well within the gap
 GAP_SHARE_FOR_SEARCH = 0.98  # the search aims below the gap asked for, so that tie-breaks and rounding do not exceed it
 
 
@@ -29,70 +31,85 @@ class SolveLimits:
     max_nodes: int | None = None
 
 
-def solve(problem: FleetProblem, limits: SolveLimits) -> tuple[Outcome, Packing | None]:
-    """Minimise the fleet's cost; losses of spares are stated exactly for every pool that the answer opens.
+@dataclass(frozen=True)
+class Known:
+    """What an earlier solve proved and found: a bound that still holds, and replicas by candidate to keep at first."""
 
-    Starts from the projected `spare` rows, which hold for every candidate, and adds the routed rows for pools whose loss
-    the answer does not survive, until none is left: each round solves a relaxation, so the last one's bound holds.
-    """
+    bound: float
+    kept: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The outcome of a solve, the nodes its replicas lie on, and the problem with all rows that were added on the way."""
+
+    outcome: Outcome
+    packing: Packing | None
+    problem: FleetProblem
+
+
+def solve(problem: FleetProblem, limits: SolveLimits) -> Answered:
+    """Minimise the fleet's cost, starting from every model's own optimum."""
     blocks = solve_blocks(problem)
     if blocks.infeasible:
         names = ", ".join(blocks.infeasible)
-        return Infeasible(f"no number of replicas meets the rules of model {names}, whatever it may cost"), None
-    problem = replace(problem, block_bounds=blocks.bounds)
-    start: Mapping[str, int] | None = blocks.replicas
-    while True:
-        program = compile_problem(problem)
-        answer = _minimise(program, limits, start)
-        if answer.status is Status.INFEASIBLE:
-            return Infeasible("no whole number of nodes meets every row of the program"), None
-        if answer.point is None:
-            return Unsolved("a limit was reached before any fleet was found"), None
-        replicas, placed, nodes = _counts(problem, program, answer)
-        replicas, placed = merged(problem, replicas, placed)
-        fragile = _fragile(problem, replicas)
-        if not fragile:
-            return _outcome(problem, answer, replicas, placed, nodes, limits)
-        problem = replace(problem, losses=tuple(sorted({*problem.losses, *fragile})))
-        start = None
+        reason = f"no number of replicas meets the rules of model {names}, whatever it may cost"
+        return Answered(Infeasible(reason), None, problem)
+    return _solve(replace(problem, block_bounds=blocks.bounds), limits, Known(0.0, blocks.replicas))
 
 
-def mend(
-    problem: FleetProblem, limits: SolveLimits, previous: Solution, changed: Collection[str]
-) -> tuple[Outcome, Packing | None]:
+def mend(problem: FleetProblem, limits: SolveLimits, previous: Solution, changed: Collection[str]) -> Answered:
     """Solve again after the capacities of some candidates of the models `changed` fell.
 
-    The other models keep their replicas first: if that already comes near enough to the bound of `previous`, which still
-    holds because capacities only fall, it is the answer. Otherwise the whole program is solved.
+    The bound of `previous` still holds, because capacities only fall; the other models keep their replicas at first.
     """
-    program = compile_problem(problem)
-    kept = {c.name: previous.replicas.get(c.name, 0) for c in problem.columns if c.model not in changed}
-    gap = limits.gap * GAP_SHARE_FOR_SEARCH
-    target = previous.bound / (1.0 - gap) if previous.bound > 0.0 else None
-    effort = Effort(gap, 0.0, limits.max_nodes, limits.time_limit_s, target)
-    answer = minimise(with_replicas(program, kept), effort)
-    if answer.point is not None:
-        answer = replace(answer, bound=min(previous.bound, answer.objective))
-        replicas, placed, nodes = _counts(problem, program, answer)
-        outcome, packing = _outcome(problem, answer, replicas, placed, nodes, limits)
-        if isinstance(outcome, Solved) and not _fragile(problem, replicas):
-            return outcome, packing
-    return solve(problem, limits)
+    return _solve(problem, limits, Known(previous.bound, _kept(problem, previous.replicas, changed)))
 
 
-def _minimise(program: CompiledProgram, limits: SolveLimits, start: Mapping[str, int] | None) -> Answer:
-    """Buy nodes for the models' own optima; if that is not near enough to the bound, search the whole program."""
+def _kept(problem: FleetProblem, replicas: Mapping[str, int], changed: Collection[str]) -> dict[str, int]:
+    return {c.name: replicas.get(c.name, 0) for c in problem.columns if c.model not in changed}
+
+
+def _solve(problem: FleetProblem, limits: SolveLimits, known: Known) -> Answered:
+    """Minimise, and state the loss of spares exactly for every pool that the answer opens.
+
+    Starts from the projected `spare` rows, which hold for every candidate, and adds the routed rows for pools whose loss
+    the answer does not survive, until none is left: each round solves a relaxation, so its bound holds for the next.
+    """
+    while True:
+        program = compile_problem(problem)
+        answer = _minimise(program, limits, known)
+        if answer.status is Status.INFEASIBLE:
+            return Answered(Infeasible("no whole number of nodes meets every row of the program"), None, problem)
+        if answer.point is None:
+            return Answered(Unsolved("a limit was reached before any fleet was found"), None, problem)
+        found, placed, nodes = _counts(problem, program, answer)
+        replicas, placed = merged(problem, found, placed)
+        fragile = _fragile(problem, replicas)
+        if not fragile:
+            outcome, packing = _outcome(problem, answer, replicas, placed, nodes, limits)
+            return Answered(outcome, packing, problem)
+        models = {c.model for c in problem.columns if c.name in fragile}
+        known = Known(answer.bound, _kept(problem, found, models))
+        problem = replace(problem, losses=tuple(sorted({*problem.losses, *fragile})))
+
+
+def _minimise(program: CompiledProgram, limits: SolveLimits, known: Known) -> Answer:
+    """Complete the replicas that are known; if that is not near enough to the bound, search the whole program."""
     gap = limits.gap * GAP_SHARE_FOR_SEARCH
     relaxed = minimise(program, Effort(), relaxed=True)
     if relaxed.status is Status.INFEASIBLE:
         return relaxed
-    if start is not None:
-        rounded = minimise(with_replicas(program, start), Effort(relative_gap=gap * BUYING_GAP_SHARE))
-        if rounded.point is not None and rounded.objective - relaxed.objective <= gap * rounded.objective:
-            return Answer(Status.OPTIMAL, rounded.point, rounded.objective, relaxed.objective)
-    target = relaxed.objective / (1.0 - gap) if relaxed.objective > 0.0 else None
-    answer = minimise(program, Effort(gap, 0.0, limits.max_nodes, limits.time_limit_s, target))
-    return replace(answer, bound=max(answer.bound, relaxed.objective)) if answer.point is not None else answer
+    bound = max(known.bound, relaxed.objective)
+    near = Effort(gap * COMPLETION_GAP_SHARE, 0.0, limits.max_nodes, limits.time_limit_s, bound / (1.0 - gap))
+    completed = minimise(with_replicas(program, known.kept), near)
+    if completed.point is not None and completed.objective - bound <= gap * completed.objective:
+        return Answer(Status.OPTIMAL, completed.point, completed.objective, bound)
+    answer = minimise(program, replace(near, relative_gap=gap))
+    if answer.point is None or answer.objective > completed.objective:
+        status = answer.status if completed.point is None else Status.LIMIT
+        answer = replace(completed, status=status, bound=answer.bound if answer.bound < np.inf else bound)
+    return replace(answer, bound=max(bound, min(answer.bound, answer.objective)))
 
 
 def _counts(

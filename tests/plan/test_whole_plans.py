@@ -101,22 +101,3 @@ def test_free_owned_hardware_with_spares(catalog: Catalog) -> None:
     assert found.status == "solved"
     assert found.objective is not None
     assert (found.objective.usd_per_hour, found.objective.gap) == (0.0, 0.0)
-
-
-RARE = (
-    SMALL.replace("rate: 20 req/s, input_tokens: {mean: 800, p95: 2000}", "rate: 0.01 req/s, input_tokens: 50")
-    .replace(
-        "supply:",
-        "  classify:\n    model: chat\n    traffic: {rate: 5 req/s, input_tokens: 1000, output_tokens: 1}\nsupply:",
-    )
-    .replace("max_model_len: 8k}", "max_model_len: 8k, max_shapes: 1}")
-)
-
-
-def test_a_rare_workload_shares_the_pool_of_a_busy_one(catalog: Catalog) -> None:
-    """One request of 200 tokens every 100 s takes hardly anything from a pool that has room."""
-    busy = RARE.replace("rate: 0.01 req/s", "rate: 0.0001 req/s")
-    alone, shared = plan(busy, catalog).objective, plan(RARE, catalog).objective
-    assert alone is not None
-    assert shared is not None
-    assert shared.usd_per_hour == pytest.approx(alone.usd_per_hour, rel=0.01)

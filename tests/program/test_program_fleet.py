@@ -16,8 +16,8 @@ from scipy.optimize import linprog
 
 from planner.catalog import Catalog
 from planner.program.compile import compile_problem
-from planner.program.data import FleetProblem, Service
-from planner.program.fleet import build, node_cost, write_lp
+from planner.program.data import FleetProblem, Service, node_cost
+from planner.program.fleet import build, write_lp
 from planner.program.index import ProgramIndex, ceil_count, most_weighted_rate, row_needs
 
 TIE_BREAK_SHARE = 1e-3

@@ -10,8 +10,8 @@ from random_fleets import random_fleet
 
 from planner.catalog import Catalog
 from planner.program.data import Column, Demand, FleetProblem, ModelRules, NodeOffer, Service, Stock
-from planner.solve.fleet import SolveLimits, solve
-from planner.solve.outcome import Infeasible, Solution, Solved, Unproven
+from planner.solve.fleet import SolveLimits, mend, solve
+from planner.solve.outcome import Infeasible, Solution, Solved, Unproven, Unsolved
 
 GAP = SolveLimits(gap=1e-3)
 
@@ -102,11 +102,11 @@ def unproven_fleet() -> FleetProblem:
     return replace(fleet, offers=offers)
 
 
-def test_a_limit_before_any_fleet_is_not_infeasible() -> None:
-    """Nothing was found in no time; that proves nothing about the fleet."""
+def test_a_limit_before_any_fleet_proves_nothing() -> None:
     outcome, packing = solve(unproven_fleet(), SolveLimits(gap=1e-6, time_limit_s=0.0))
-    assert not isinstance(outcome, Infeasible)
-    assert packing is None or isinstance(outcome, Unproven)
+    assert isinstance(outcome, Unsolved)
+    assert "limit" in outcome.reason
+    assert packing is None
 
 
 def test_a_gap_of_nothing_can_be_proven() -> None:
@@ -182,3 +182,26 @@ def test_rates_serve_the_demand(text: str, catalog: Catalog) -> None:
 @pytest.mark.parametrize("seed", [3, 16, 40])
 def test_solving_twice_gives_the_same_answer(seed: int) -> None:
     assert solve(random_fleet(seed), GAP) == solve(random_fleet(seed), GAP)
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.02, 1.6])
+def test_mending_costs_no_more_than_solving_anew(factor: float, catalog: Catalog) -> None:
+    """One model's replicas turn out slower: what is kept of the old fleet must still be within the gap."""
+    _, _, fleet = problem_of(SHARED, catalog)
+    before, _ = solve(fleet, GAP)
+    assert isinstance(before, Solved)
+    slower = tuple(
+        replace(c, services={w: replace(s, busy_s=factor * s.busy_s) for w, s in c.services.items()})
+        if c.model == "chat"
+        else c
+        for c in fleet.columns
+    )
+    worse = replace(fleet, columns=slower)
+    mended, packing = mend(worse, GAP, before.solution, {"chat"})
+    anew, _ = solve(worse, GAP)
+    assert isinstance(mended, Solved)
+    assert isinstance(anew, Solved)
+    assert packing is not None
+    assert mended.solution.cost >= before.solution.bound * (1.0 - 1e-9)
+    assert mended.solution.cost <= anew.solution.cost * (1.0 + 2 * GAP.gap)
+    assert mended.solution.bound <= anew.solution.cost
