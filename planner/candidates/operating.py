@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.candidates.pairs import Indices, ShapeArrays, kv_load, pair_indices
+from planner.candidates.pairs import Indices, ShapeArrays, kv_load, make_pairs, pair_indices
 from planner.candidates.rating_types import PoolRating, SharedRating
 from planner.candidates.types import Array, Candidate, ResolvedModel, ResolvedWorkload, Service, Shape
+from planner.physics.latency import throughput
 from planner.physics.speed import StepCoefficients, step_bytes, step_flops
 
 SLOT_DEVIATIONS = 8.0  # room above the mean batch: 4 deviations, twice as wide as Poisson's where the flow is elastic
@@ -24,9 +25,9 @@ Cells = Mapping[tuple[str, tuple[str, ...]], tuple[str, ...]]
 
 @dataclass(frozen=True)
 class _Point:
-    """An operating point: a shape, the least pool, the workloads served, the mean batch, and rates when served alone.
+    """An operating point: a shape, the least pool, the workloads served, the mean batch, and rates there when alone.
 
-    `factor` is what sharing costs: at the planned mix, requests take this much more replica time than alone.
+    `factor` is what sharing costs beyond that: at the planned mix, requests take this much more replica time.
     `widest_batch` is the largest mean batch of any workload of the group alone, which the batch cap must allow too.
     """
 
@@ -52,7 +53,7 @@ def candidates_of(
     A rating that counts on pooling must hold with the spares gone: such a candidate needs that many more replicas.
     """
     spares = arrays.model.reliability.spare_replicas
-    points = _alone(arrays, workloads, pools) + _together(workloads, pools, shared)
+    points = _alone(arrays, workloads, pools) + _together(arrays, workloads, pools, shared)
     if not points:
         return []
     found: list[Candidate] = []
@@ -86,22 +87,42 @@ def _alone(arrays: ShapeArrays, workloads: Sequence[ResolvedWorkload], pools: Se
 
 
 def _together(
-    workloads: Sequence[ResolvedWorkload], pools: Sequence[PoolRating], shared: Sequence[SharedRating]
+    arrays: ShapeArrays,
+    workloads: Sequence[ResolvedWorkload],
+    pools: Sequence[PoolRating],
+    shared: Sequence[SharedRating],
 ) -> list[_Point]:
-    """Scale the rates of workloads alone so that the planned mix takes what it was rated at together."""
-    by_class = {pool.replicas: pool for pool in pools}
+    """Turn the rating of a group at its planned mix into what each of its workloads takes.
+
+    Each takes what it would alone at the batch of the group, which the tightest of them sets; what the mix takes beyond
+    the sum of those is shared in proportion.
+    """
+    widest = {pool.replicas: pool.batch for pool in pools}
     points: list[_Point] = []
-    for rating in shared:
-        alone = by_class[rating.replicas]
-        rates = tuple(float(alone.rate[rating.shape, j]) for j in rating.group)
-        widest = max(rating.batch, float(alone.batch[rating.shape, list(rating.group)].max()))
+    for rating, rates in zip(shared, _rates_at(arrays, workloads, shared), strict=True):
         planned = [workloads[j].planned_requests_per_s for j in rating.group]
         alone_s = sum(p / r for p, r in zip(planned, rates, strict=True)) / sum(planned)
         slower = 1.0 / rating.rate / alone_s
         factor = SHARING_MARGIN * slower if slower > 1.0 else 1.0
+        batch = max(rating.batch, float(widest[rating.replicas][rating.shape, list(rating.group)].max()))
         room = rating.kv_pool_bytes
-        points.append(_Point(rating.shape, rating.replicas, rating.group, rating.batch, room, factor, rates, widest))
+        points.append(_Point(rating.shape, rating.replicas, rating.group, rating.batch, room, factor, rates, batch))
     return points
+
+
+def _rates_at(
+    arrays: ShapeArrays, workloads: Sequence[ResolvedWorkload], shared: Sequence[SharedRating]
+) -> list[tuple[float, ...]]:
+    """Return requests/s of one replica for every member of every group, alone at the mean batch of the group."""
+    rows = [(rating.shape, j, rating.batch) for rating in shared for j in rating.group]
+    if not rows:
+        return []
+    shape_of, workload_of = (np.array([row[k] for row in rows], dtype=np.intp) for k in (0, 1))
+    batch = np.array([row[2] for row in rows])
+    load = kv_load(arrays, workloads, shape_of, workload_of)
+    pairs = make_pairs(arrays, workloads, shape_of, workload_of, load.slots, np.full(batch.size, 2.0))
+    rates = iter(throughput(pairs, batch).requests_per_s.tolist())
+    return [tuple(next(rates) for _ in rating.group) for rating in shared]
 
 
 def _services(

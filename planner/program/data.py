@@ -91,12 +91,20 @@ class BlockBound:
 
 
 @dataclass(frozen=True, slots=True)
+class CoverWeights:
+    """Weights of the workloads of one model for further `cover` and `spare` rows, largest weight 1."""
+
+    model: str
+    weights: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class FleetProblem:
     """Everything the program is compiled from. All tuples are sorted by name; nothing else decides the answer.
 
     `losses` names the candidates whose loss of spares is stated with a routing of its own (rows `spare_demand` and
     `spare_capacity`), besides the projected rows `spare` that hold for every candidate. `block_bounds` are
-    bounds found by solving models alone.
+    bounds found by solving models alone, `cover_weights` weights found by routing.
     """
 
     columns: tuple[Column, ...]
@@ -110,6 +118,7 @@ class FleetProblem:
     objective: str = "cost"
     losses: tuple[str, ...] = ()
     block_bounds: tuple[BlockBound, ...] = ()
+    cover_weights: tuple[CoverWeights, ...] = ()
 
     def columns_of(self, model: str) -> tuple[Column, ...]:
         """Return the candidates of one model."""
@@ -129,4 +138,15 @@ def node_cost(problem: FleetProblem, offer: NodeOffer) -> float:
     return offer.usd_per_node_h
 
 
-__all__ = ["BlockBound", "Column", "Demand", "FleetProblem", "ModelRules", "NodeOffer", "Service", "Stock", "node_cost"]
+__all__ = [
+    "BlockBound",
+    "Column",
+    "CoverWeights",
+    "Demand",
+    "FleetProblem",
+    "ModelRules",
+    "NodeOffer",
+    "Service",
+    "Stock",
+    "node_cost",
+]

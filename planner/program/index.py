@@ -215,7 +215,7 @@ class ProgramIndex:
 
     @cached_property
     def cover_weights(self) -> dict[str, tuple[Mapping[str, float], ...]]:
-        """Weights pi of the cover rows of each model: every workload alone, and all of them by their cheapest price."""
+        """Weights pi of the cover rows of each model: every workload alone, all by their cheapest price, and those found."""
         return {m: self._cover_weights(m) for m in self.by_model}
 
     def _cover_weights(self, model: str) -> tuple[Mapping[str, float], ...]:
@@ -223,7 +223,7 @@ class ProgramIndex:
         rows: list[Mapping[str, float]] = [{w: 1.0} for w in workloads]
         if len(workloads) > 1:
             rows.append({w: self._cheapest_need(model, w) for w in workloads})
-        return tuple(rows)
+        return (*rows, *(each.weights for each in self.problem.cover_weights if each.model == model))
 
     def _cheapest_need(self, model: str, workload: str) -> float:
         able = [c for c in self.by_model[model] if workload in c.services]

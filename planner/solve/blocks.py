@@ -11,17 +11,23 @@ from planner.program.compile import CompiledProgram, compile_model
 from planner.program.data import BlockBound, FleetProblem
 from planner.program.fleet import build_block
 from planner.program.index import ProgramIndex
-from planner.solve.highs import Answer, Effort, Status, minimise
+from planner.solve.highs import Answer, Effort, minimise
+from planner.solve.spares import fragile_pools, with_losses
 from planner.solve.tolerance import to_count
 
 BLOCK_GAP = 1e-3
+MOST_LOSS_ROUNDS = 6  # what a block does not settle by then is left to the whole program
 SAFE_SHARE = 1.0 - 1e-7  # bounds are used this much below what the solver proves, for its own tolerances
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """Bounds of the models alone, and the replicas by candidate that reach them. `infeasible` names models without any."""
+    """Bounds of the models alone, the replicas by candidate that reach them, and the problem with the rows found there.
 
+    `infeasible` names models that no number of replicas serves.
+    """
+
+    problem: FleetProblem
     bounds: tuple[BlockBound, ...]
     replicas: Mapping[str, int]
     infeasible: tuple[str, ...]
@@ -36,14 +42,31 @@ def solve_blocks(problem: FleetProblem) -> Blocks:
     infeasible: list[str] = []
     for rule in problem.rules:
         own = {c.name: prices[c.name] for c in problem.columns_of(rule.model)}
-        block = compile_model(build_block(problem, rule.model, own))
-        answer = minimise(block, Effort(relative_gap=BLOCK_GAP, heuristics=False))
-        if answer.status is Status.INFEASIBLE or answer.point is None:
+        problem, found, bound = _solve_block(problem, rule.model, own)
+        if found is None:
             infeasible.append(rule.model)
-            continue
-        bounds.append(BlockBound(rule.model, own, answer.bound * SAFE_SHARE))
-        replicas.update(_replicas(block, answer))
-    return Blocks(tuple(bounds), replicas, tuple(infeasible))
+        else:
+            replicas.update(found)
+        bounds.append(BlockBound(rule.model, own, bound * SAFE_SHARE))
+    return Blocks(problem, tuple(bounds), replicas, tuple(infeasible))
+
+
+def _solve_block(
+    problem: FleetProblem, model: str, prices: Mapping[str, float]
+) -> tuple[FleetProblem, dict[str, int] | None, float]:
+    """Return the problem with what was found about losses of spares, replicas (None if there are none) and the bound."""
+    for _ in range(MOST_LOSS_ROUNDS):
+        block = compile_model(build_block(problem, model, prices))
+        answer = minimise(block, Effort(relative_gap=BLOCK_GAP, heuristics=False))
+        if answer.point is None:
+            return problem, None, 0.0
+        replicas = _replicas(block, answer)
+        fragile = fragile_pools(problem, replicas)
+        stronger = with_losses(problem, replicas, fragile)
+        if stronger.cover_weights == problem.cover_weights:
+            break
+        problem = replace(stronger, losses=problem.losses)
+    return problem, replicas, answer.bound
 
 
 def _replicas(block: CompiledProgram, answer: Answer) -> dict[str, int]:

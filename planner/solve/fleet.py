@@ -15,7 +15,8 @@ from planner.solve.highs import Answer, Effort, Status, minimise
 from planner.solve.merge import merged
 from planner.solve.outcome import Infeasible, Outcome, Solution, Solved, Unproven, Unsolved
 from planner.solve.packing import Packing, pack
-from planner.solve.routing import route, survives
+from planner.solve.routing import route
+from planner.solve.spares import fragile_pools, with_losses
 from planner.solve.tolerance import to_count
 
 COMPLETION_GAP_SHARE = 0.1  # completing given replicas is easy: solve it well within the gap
@@ -55,7 +56,8 @@ def solve(problem: FleetProblem, limits: SolveLimits) -> Answered:
         names = ", ".join(blocks.infeasible)
         reason = f"no number of replicas meets the rules of model {names}, whatever it may cost"
         return Answered(Infeasible(reason), None, problem)
-    return _solve(replace(problem, block_bounds=blocks.bounds), limits, Known(0.0, blocks.replicas))
+    problem = replace(blocks.problem, block_bounds=blocks.bounds)
+    return _solve(problem, limits, Known(0.0, blocks.replicas))
 
 
 def mend(problem: FleetProblem, limits: SolveLimits, previous: Solution, changed: Collection[str]) -> Answered:
@@ -71,10 +73,10 @@ def _kept(problem: FleetProblem, replicas: Mapping[str, int], changed: Collectio
 
 
 def _solve(problem: FleetProblem, limits: SolveLimits, known: Known) -> Answered:
-    """Minimise, and state the loss of spares exactly for every pool that the answer opens.
+    """Minimise, and add rows about the loss of spares until the fleet survives each of them.
 
-    Starts from the projected `spare` rows, which hold for every candidate, and adds the routed rows for pools whose loss
-    the answer does not survive, until none is left: each round solves a relaxation, so its bound holds for the next.
+    Starts from the projected `spare` rows, which hold for every candidate: each round solves a relaxation, so its bound
+    holds for the next.
     """
     while True:
         program = compile_problem(problem)
@@ -85,13 +87,12 @@ def _solve(problem: FleetProblem, limits: SolveLimits, known: Known) -> Answered
             return Answered(Unsolved("a limit was reached before any fleet was found"), None, problem)
         found, placed, nodes = _counts(problem, program, answer)
         replicas, placed = merged(problem, found, placed)
-        fragile = _fragile(problem, replicas)
+        fragile = fragile_pools(problem, replicas)
         if not fragile:
             outcome, packing = _outcome(problem, answer, replicas, placed, nodes, limits)
             return Answered(outcome, packing, problem)
-        models = {c.model for c in problem.columns if c.name in fragile}
-        known = Known(answer.bound, _kept(problem, found, models))
-        problem = replace(problem, losses=tuple(sorted({*problem.losses, *fragile})))
+        known = Known(answer.bound, _kept(problem, found, {c.model for c in fragile}))
+        problem = with_losses(problem, replicas, fragile)
 
 
 def _minimise(program: CompiledProgram, limits: SolveLimits, known: Known) -> Answer:
@@ -125,19 +126,6 @@ def _counts(
     placed = {(c, cells[c]): n for c, n in replicas.items() if c in cells}
     placed |= {(k[0], k[1]): v for k, v in values["placed"].items() if isinstance(k, tuple)}
     return replicas, placed, {str(k): v for k, v in values["nodes"].items()}
-
-
-def _fragile(problem: FleetProblem, replicas: Mapping[str, int]) -> list[str]:
-    """List the pools whose loss of spares the fleet does not survive although no row states it yet."""
-    spares = {r.model: r.spare_replicas for r in problem.rules}
-    return [
-        c.name
-        for c in problem.columns
-        if replicas.get(c.name, 0) > 0
-        and spares[c.model] > 0
-        and c.name not in problem.losses
-        and not survives(problem, c, replicas, spares[c.model])
-    ]
 
 
 def _outcome(

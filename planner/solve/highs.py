@@ -27,12 +27,16 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Answer:
-    """Point (None if there is none), its recomputed objective, the proven lower bound, and why the solve ended."""
+    """Point (None if there is none), its recomputed objective, the proven lower bound, and why the solve ended.
+
+    `row_prices` are the duals of the rows, for relaxed solves only.
+    """
 
     status: Status
     point: Floats | None
     objective: float
     bound: float
+    row_prices: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,8 @@ def minimise(program: CompiledProgram, effort: Effort, relaxed: bool = False) ->
         point[program.is_integer] = np.round(point[program.is_integer])
     objective = float(program.cost @ point)
     _check(program, point, objective, float(info.objective_function_value))
-    return Answer(status, point, objective, min(bound, objective))
+    prices = np.asarray(solver.getSolution().row_dual, dtype=float) if is_lp else None
+    return Answer(status, point, objective, min(bound, objective), prices)
 
 
 def _options(effort: Effort) -> dict[str, Any]:

@@ -20,10 +20,14 @@ FULL_LOAD = 1e6  # load of a fleet that cannot serve some workload at all
 
 @dataclass(frozen=True)
 class Routing:
-    """Requests/s by (workload, candidate), and the largest load of any pool as a share of its capacity."""
+    """Requests/s by (workload, candidate), and the largest load of any pool as a share of its capacity.
+
+    `weights` are the prices of the workloads, load per request/s: no routing of this demand has a lower weighted load.
+    """
 
     rates: Mapping[tuple[str, str], float]
     load: float
+    weights: Mapping[str, float]
 
     @property
     def carries(self) -> bool:
@@ -39,14 +43,16 @@ def route(problem: FleetProblem, model: str, replicas: Mapping[str, int], demand
     pools = [c for c in problem.columns_of(model) if replicas.get(c.name, 0) > 0]
     arcs = [(w, c) for c in pools for w in sorted(c.services) if w in demand]
     if any(w not in {a for a, _ in arcs} for w in demand):
-        return Routing({}, FULL_LOAD)
+        return Routing({}, FULL_LOAD, {})
     answer = minimise(_program(pools, arcs, replicas, demand), Effort(), relaxed=True)
-    if answer.status is not Status.OPTIMAL or answer.point is None:
+    if answer.status is not Status.OPTIMAL or answer.point is None or answer.row_prices is None:
         raise ArithmeticError(f"routing of model {model} ended with {answer.status}")
     rates = {
         (w, c.name): float(x) for (w, c), x in zip(arcs, answer.point[:-1], strict=True) if x > RATE_ATOL_REQUESTS_PER_S
     }
-    return Routing(dict(sorted(rates.items())), float(answer.point[-1]))
+    prices = dict(zip(sorted(demand), answer.row_prices.tolist(), strict=False))
+    weights = {w: price for w, price in prices.items() if price > 0.0}
+    return Routing(dict(sorted(rates.items())), float(answer.point[-1]), weights)
 
 
 def most_rate(
@@ -72,11 +78,16 @@ def most_rate(
     return 0.0 if answer.point is None else float(served @ answer.point)
 
 
-def survives(problem: FleetProblem, lost: Column, replicas: Mapping[str, int], spares: int) -> bool:
-    """Tell whether the model still carries its demand, headroom not counted, with `spares` replicas of a pool gone."""
+def route_without(problem: FleetProblem, lost: Column, replicas: Mapping[str, int], spares: int) -> Routing:
+    """Route a model's demand, headroom not counted, with `spares` replicas of one of its pools gone."""
     left = dict(replicas) | {lost.name: max(0, replicas[lost.name] - spares)}
     demand = {d.workload: d.requests_per_s for d in problem.demands_of(lost.model)}
-    return route(problem, lost.model, left, demand).carries
+    return route(problem, lost.model, left, demand)
+
+
+def survives(problem: FleetProblem, lost: Column, replicas: Mapping[str, int], spares: int) -> bool:
+    """Tell whether the model still carries its demand, headroom not counted, with `spares` replicas of a pool gone."""
+    return route_without(problem, lost, replicas, spares).carries
 
 
 def _program(

@@ -101,3 +101,26 @@ def test_free_owned_hardware_with_spares(catalog: Catalog) -> None:
     assert found.status == "solved"
     assert found.objective is not None
     assert (found.objective.usd_per_hour, found.objective.gap) == (0.0, 0.0)
+
+
+SMALL_NODES = (
+    SMALL.replace("llama-3.1-8b-instruct", "llama-3.3-70b")
+    .replace("    slo: {ttft_p95: 1.5 s, tpot_p95: 60 ms}\n", "")
+    .replace(
+        "    - {name: cloud, provider: aws, gpus: [L40S, A10G], regions: [us-east-1]}\n",
+        "    - {name: us, provider: aws, gpus: [L40S], region: us-east-1, instances: [g6e.xlarge]}\n"
+        "    - {name: eu, provider: aws, gpus: [L40S], region: eu-central-1, instances: [g6e.48xlarge]}\n",
+    )
+    .replace(
+        "supply:",
+        "  batch:\n    model: chat\n    traffic: {rate: 1 req/s, input_tokens: 800, output_tokens: 200}\nCOUNTRY"
+        "supply:",
+    )
+)
+"""A model that takes several GPUs of one node, and a place that has only nodes of one GPU."""
+
+
+@pytest.mark.parametrize(("country", "status"), [("DE", "solved"), ("US", "infeasible")])
+def test_a_workload_bound_to_nodes_that_are_too_small(country: str, status: str, catalog: Catalog) -> None:
+    found = plan(SMALL_NODES.replace("COUNTRY", f"    allow: {{countries: [{country}]}}\n"), catalog)
+    assert found.status == status
