@@ -142,7 +142,7 @@ def _solve_and_audit(
             status: Status = "unproven" if isinstance(outcome, Unproven) else "solved"
             return _audited(replace(context, table=found.table), catalog, found, packing, status, constants)
         table = found.table
-        answered = mend(with_services(problem, table), limits, outcome.solution, found.changed)
+        answered = mend(answered, with_services(problem, table), limits, found.changed)
     raise BrokenPlan(f"pools still miss their limits after {MOST_ROUNDS} rounds of correction")
 
 

@@ -17,7 +17,7 @@ from planner.plan.schema import Digests, Plan, Versions
 from planner.program.data import FleetProblem
 from planner.program.problem import fleet_problem, with_services
 from planner.solve.fleet import SolveLimits, solve
-from planner.solve.outcome import Solution, Solved
+from planner.solve.outcome import Outcome, Solution, Solved
 from planner.solve.packing import Packing
 from planner.spec import FleetSpec, load_spec
 
@@ -100,12 +100,18 @@ def problem_of(text: str, catalog: Catalog) -> tuple[FleetSpec, CandidateTable, 
     return spec, table, fleet_problem(spec, table, limits)
 
 
+def ended(problem: FleetProblem, limits: SolveLimits) -> tuple[Outcome, Packing | None]:
+    """Return how a solve ended, and the nodes that its replicas lie on."""
+    answered = solve(problem, limits)
+    return answered.outcome, answered.packing
+
+
 def plan_text(text: str, catalog: Catalog) -> Planned:
     """Plan a spec that has a fleet, with as many rounds of correction as it takes."""
     spec, table, problem = problem_of(text, catalog)
     knowledge = Knowledge.of(catalog, spec.planning.confidence)
     for _ in range(MOST_ROUNDS):
-        outcome, packing = solve(problem, SolveLimits(spec.planning.gap))
+        outcome, packing = ended(problem, SolveLimits(spec.planning.gap))
         assert isinstance(outcome, Solved)
         assert packing is not None
         found = settle(table, problem, outcome.solution, knowledge.constants)

@@ -13,8 +13,8 @@ from planner.program.constraint import Constraint, all_constraints
 from planner.program.data import FleetProblem, node_cost
 from planner.program.index import ProgramIndex
 
-TIE_BREAK_USD_PER_GPU_H = 1e-5  # equal cost prefers fewer GPUs; far below any price and any gap
-TIE_BREAK_PER_RANK = 1e-8  # then the offer that sorts first
+TIE_BREAK_USD_PER_GPU_H = 1e-6  # equal cost prefers fewer GPUs; far below any price and any gap
+TIE_BREAK_PER_RANK = 1e-9  # then the offer that sorts first
 
 
 def build(problem: FleetProblem, constraints: tuple[Constraint, ...] | None = None) -> Any:

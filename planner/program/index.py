@@ -102,12 +102,33 @@ class ProgramIndex:
         return max(ceil_count(alone) + rules.spare_replicas, column.min_replicas, rules.min_replicas)
 
     @cached_property
+    def most_of_shape(self) -> dict[tuple[str, str], int]:
+        """Replicas of a shape beyond which no optimal plan goes, where one pool of it can serve all workloads alone.
+
+        With more of them, that pool alone would do, on fewer GPUs of the same type.
+        """
+        found: dict[tuple[str, str], int] = {}
+        for key, columns in self.shapes.items():
+            workloads = {d.workload for d in self.demands_of[key[0]]}
+            whole = [
+                c
+                for c in columns
+                if workloads <= set(c.services) and len(c.cells) == len({z for d in columns for z in d.cells})
+            ]
+            if whole:
+                found[key] = min(self.most_replicas[c.name] for c in whole)
+        return found
+
+    @cached_property
     def switchable_shapes(self) -> list[tuple[str, str]]:
         """Shapes that need a use switch: their model limits the number of shapes, or fixes one format for all."""
         limited = {
             m
             for m, r in self.rules.items()
-            if len(self._model_shapes(m)) > r.max_shapes or len(self.formats(m)) > 1 or len(self.kv_formats(m)) > 1
+            if len(self._model_shapes(m)) > r.max_shapes
+            or len(self.formats(m)) > 1
+            or len(self.kv_formats(m)) > 1
+            or r.spare_replicas > 0
         }
         return [key for key in self.shapes if key[0] in limited]
 

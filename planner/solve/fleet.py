@@ -42,11 +42,15 @@ class Known:
 
 @dataclass(frozen=True)
 class Answered:
-    """The outcome of a solve, the nodes its replicas lie on, and the problem with all rows that were added on the way."""
+    """The outcome of a solve, the nodes its replicas lie on, and the problem with all rows that were added on the way.
+
+    `search_bound` is the bound on the program's objective, tie-breaks included, for solves that follow.
+    """
 
     outcome: Outcome
     packing: Packing | None
     problem: FleetProblem
+    search_bound: float = 0.0
 
 
 def solve(problem: FleetProblem, limits: SolveLimits) -> Answered:
@@ -60,12 +64,14 @@ def solve(problem: FleetProblem, limits: SolveLimits) -> Answered:
     return _solve(problem, limits, Known(0.0, blocks.replicas))
 
 
-def mend(problem: FleetProblem, limits: SolveLimits, previous: Solution, changed: Collection[str]) -> Answered:
-    """Solve again after the capacities of some candidates of the models `changed` fell.
+def mend(answered: Answered, problem: FleetProblem, limits: SolveLimits, changed: Collection[str]) -> Answered:
+    """Solve again after the capacities of some candidates of the models `changed` fell, as `problem` states them.
 
-    The bound of `previous` still holds, because capacities only fall; the other models keep their replicas at first.
+    The bound of `answered` still holds, because capacities only fall; the other models keep their replicas at first.
     """
-    return _solve(problem, limits, Known(previous.bound, _kept(problem, previous.replicas, changed)))
+    outcome = answered.outcome
+    replicas = outcome.solution.replicas if isinstance(outcome, Solved | Unproven) else {}
+    return _solve(problem, limits, Known(answered.search_bound, _kept(problem, replicas, changed)))
 
 
 def _kept(problem: FleetProblem, replicas: Mapping[str, int], changed: Collection[str]) -> dict[str, int]:
@@ -90,7 +96,7 @@ def _solve(problem: FleetProblem, limits: SolveLimits, known: Known) -> Answered
         fragile = fragile_pools(problem, replicas)
         if not fragile:
             outcome, packing = _outcome(problem, answer, replicas, placed, nodes, limits)
-            return Answered(outcome, packing, problem)
+            return Answered(outcome, packing, problem, answer.bound)
         known = Known(answer.bound, _kept(problem, found, {c.model for c in fragile}))
         problem = with_losses(problem, replicas, fragile)
 

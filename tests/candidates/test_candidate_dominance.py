@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from planned import SMALL, problem_of
+from planned import SMALL, ended, problem_of
 
 from planner.candidates.dominance import kept_candidates, kept_shapes
 from planner.candidates.types import Candidate, CandidateTable, Service
@@ -16,8 +16,8 @@ from planner.physics.types import Layout
 from planner.program.data import FleetProblem
 from planner.program.index import CAPACITY_ROWS, row_needs
 from planner.program.problem import fleet_problem
-from planner.solve.fleet import SolveLimits, solve
-from planner.solve.outcome import Infeasible
+from planner.solve.fleet import SolveLimits
+from planner.solve.outcome import Solved, Unproven
 from planner.spec import FleetSpec
 
 EXACT = SolveLimits(gap=0.0)
@@ -71,8 +71,8 @@ def problem_with(
 
 
 def cost(problem: FleetProblem) -> float | None:
-    outcome, _ = solve(problem, EXACT)
-    return None if isinstance(outcome, Infeasible) else outcome.solution.cost
+    outcome, _ = ended(problem, EXACT)
+    return outcome.solution.cost if isinstance(outcome, Solved | Unproven) else None
 
 
 @pytest.mark.parametrize("seed", range(25))

@@ -14,7 +14,7 @@ from random_fleets import random_fleet
 from planner.program.data import Column, FleetProblem
 from planner.program.index import row_needs
 from planner.solve.merge import merged
-from planner.solve.routing import FULL_LOAD, Routing, most_rate, route, survives
+from planner.solve.routing import FULL_LOAD, most_rate, route, survives
 
 GRID = 60
 FLEETS = [seed for seed in range(40) if len(random_fleet(seed).columns_of("m")) > 1]
@@ -116,7 +116,8 @@ def test_most_rate_is_carried_and_no_more_is(seed: int, numbers: list[int]) -> N
 
 def test_nothing_to_serve_with_carries_nothing() -> None:
     problem, replicas, demand = fleet(FLEETS[0], [0, 0, 0, 0])
-    assert route(problem, "m", replicas, demand) == Routing({}, FULL_LOAD)
+    found = route(problem, "m", replicas, demand)
+    assert (found.rates, found.load, found.carries) == ({}, FULL_LOAD, False)
     assert most_rate(problem, "m", replicas, demand, min(demand)) == 0.0
 
 
