@@ -147,9 +147,10 @@ class ProgramIndex:
         return tuple(sorted(names)) if self.rules[model].uniform_format else ()
 
     @cached_property
-    def pooled(self) -> list[str]:
-        """Candidates that may only be used as a pool of at least two replicas."""
-        return [c.name for c in self.problem.columns if c.min_replicas > 1]
+    def switched(self) -> list[str]:
+        """Candidates with a use switch: those with a least pool size above 1, and those whose loss is one replica."""
+        single_loss = {m for m, r in self.rules.items() if r.spare_replicas == 1}
+        return [c.name for c in self.problem.columns if c.min_replicas > 1 or c.model in single_loss]
 
     @cached_property
     def spared(self) -> list[str]:
@@ -158,10 +159,13 @@ class ProgramIndex:
 
     @cached_property
     def small_pools(self) -> list[str]:
-        """Spared candidates that may be used with no more replicas than the loss takes."""
-        return [
-            c for c in self.spared if self.columns[c].min_replicas <= self.rules[self.columns[c].model].spare_replicas
-        ]
+        """Spared candidates without a switch that says what a loss takes: k replicas, or all of fewer."""
+        return [c for c in self.spared if not self._loses_all_spares(self.columns[c])]
+
+    def _loses_all_spares(self, column: Column) -> bool:
+        """Tell whether a pool in use has at least as many replicas as a loss takes."""
+        spares = self.rules[column.model].spare_replicas
+        return spares == 1 or column.min_replicas > spares
 
     @cached_property
     def spare_shares(self) -> dict[tuple[str, int], dict[str, float]]:

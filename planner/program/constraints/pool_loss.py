@@ -1,4 +1,4 @@
-"""Pool loss: a pool loses k replicas, or all of them if it has fewer."""
+"""Pool loss: a pool that may be smaller than the loss loses k replicas, or all of them if it has fewer."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from planner.program.index import ProgramIndex
 
 
 def _index(index: ProgramIndex) -> list[Key]:
-    return [(c, side) for c in index.spared for side in ("at least", "unless small")]
+    return [(c, side) for c in index.small_pools for side in ("at least", "unless small")]
 
 
 def _rule(model: Any, index: ProgramIndex, key: Key) -> Any:
     column = index.columns[key[0]]
     spares = index.rules[column.model].spare_replicas
-    large = model.pool_open[column.name] if column.min_replicas > spares else model.outlasts[column.name]
+    large = model.outlasts[column.name]
     if key[1] == "at least":
         return model.lost[column.name] >= spares * large
     rest = max(index.most_replicas[column.name] - spares, 0)
@@ -31,7 +31,7 @@ CONSTRAINT = Constraint(
         "l_c": "replicas of pool c that are lost",
         "n_c": "replicas",
         "k": "reliability.spare_replicas",
-        "a_c": "1 if the pool is larger than the loss (for pools of a least size above k: if it is used)",
+        "a_c": "1 if the pool is larger than the loss",
         "U_c": "replicas that serve everything alone, with spares: no plan needs more",
     },
     index=_index,

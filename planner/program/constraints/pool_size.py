@@ -1,4 +1,4 @@
-"""Pool size: a candidate rated for large pools is used with at least that many replicas."""
+"""Pool size: a candidate with replicas is in use, and one rated for large pools has at least that many."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from planner.program.index import ProgramIndex
 
 
 def _index(index: ProgramIndex) -> list[Key]:
-    return [(c, side) for c in index.pooled for side in ("least", "most")]
+    least = [(c, "least") for c in index.switched if index.columns[c].min_replicas > 1]
+    return least + [(c, "most") for c in index.switched]
 
 
 def _rule(model: Any, index: ProgramIndex, key: Key) -> Any:

@@ -29,7 +29,7 @@ CONSTRAINT = Constraint(
         "n_c": "replicas",
         "U_c": "replicas that serve everything alone, with spares: no plan needs more",
         "u_s": "1 if shape s is used",
-        "z_c": "1 if candidate c, which must be a pool of a least size, is used",
+        "z_c": "1 if candidate c is used, where it has a switch",
     },
     index=_index,
     rule=_rule,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from planner.program.capacity import lost_replicas
 from planner.program.constraint import Constraint, Key
 from planner.program.index import ProgramIndex
 
@@ -17,7 +18,7 @@ def _rule(model: Any, index: ProgramIndex, key: Key) -> Any:
     share = index.spare_shares[lost.model, k].get(lost.name, 0.0)
     if share == 0.0:
         return None
-    return model.reach[lost.model, k] - share * model.lost[lost.name] >= 1.0
+    return model.reach[lost.model, k] - share * lost_replicas(model, index, lost) >= 1.0
 
 
 CONSTRAINT = Constraint(

@@ -6,6 +6,7 @@ from typing import Any
 
 from pyomo.environ import quicksum
 
+from planner.program.capacity import lost_replicas
 from planner.program.constraint import Constraint, Key
 from planner.program.index import CAPACITY_ROWS, ProgramIndex, row_needs
 
@@ -26,7 +27,7 @@ def _rule(model: Any, index: ProgramIndex, key: Key) -> Any:
     used = quicksum(
         row_needs(column, s)[place] * model.spare_rate[lost, w, name] for w, s in sorted(column.services.items())
     )
-    left = model.replicas[name] - model.lost[name] if name == lost else model.replicas[name]
+    left = model.replicas[name] - (lost_replicas(model, index, column) if name == lost else 0)
     return used <= left
 
 
