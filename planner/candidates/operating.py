@@ -47,6 +47,7 @@ def candidates_of(
     pools: Sequence[PoolRating],
     shared: Sequence[SharedRating],
     cells: Cells,
+    node_sizes: Mapping[str, frozenset[int]],
 ) -> list[Candidate]:
     """Return a candidate for every rating and every group of cells that admits some workload of it.
 
@@ -60,9 +61,9 @@ def candidates_of(
     for point, services in zip(points, _services(arrays, workloads, points), strict=True):
         least = point.replicas + spares if point.replicas > 1 else 1
         shape = arrays.shapes[point.shape]
-        for allowed, where in _placements(shape, tuple(sorted(services)), cells):
-            own = {w: services[w] for w in allowed}
-            found.append(_candidate(arrays, workloads, point, least, own, where))
+        where = _places(shape, set(services), cells, node_sizes)
+        if where:
+            found.append(_candidate(arrays, workloads, point, least, services, where))
     return found
 
 
@@ -186,15 +187,20 @@ def _mean_context(workload: ResolvedWorkload) -> float:
     return workload.mean_input_tokens + float((steps * workload.output_tokens / 2.0).sum() / steps.sum())
 
 
-def _placements(shape: Shape, served: tuple[str, ...], cells: Cells) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Return (workloads, cells) for every group of supply cells that admits all of the workloads served."""
-    where = {
+def _places(shape: Shape, served: set[str], cells: Cells, node_sizes: Mapping[str, frozenset[int]]) -> tuple[str, ...]:
+    """Return the supply cells that admit all workloads served and have nodes that hold the shape."""
+    admitting = {
         cell
         for (gpu, admitted), group in cells.items()
-        if gpu == shape.gpu and set(served) <= set(admitted)
+        if gpu == shape.gpu and served <= set(admitted)
         for cell in group
     }
-    return [(served, tuple(sorted(where)))] if where else []
+    return tuple(sorted(cell for cell in admitting if _holds(shape, node_sizes[cell])))
+
+
+def _holds(shape: Shape, sizes: frozenset[int]) -> bool:
+    """Tell whether some node holds the part of a replica that lies on it; spanned nodes must be filled whole."""
+    return shape.node_gpus in sizes if shape.nodes_spanned > 1 else max(sizes) >= shape.node_gpus
 
 
 def _candidate(

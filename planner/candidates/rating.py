@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,11 +40,13 @@ def rate_shapes(
     workloads: Sequence[ResolvedWorkload],
     shapes: Sequence[Shape],
     cells: Cells,
+    node_sizes: Mapping[str, frozenset[int]],
     constants: SpeedConstants,
 ) -> tuple[list[Candidate], list[Rejection]]:
     """Return the candidates of one model and what was ruled out, with reasons.
 
-    `cells` maps (GPU type, workloads admitted) to the supply cells where such a pool may lie.
+    `cells` maps (GPU type, workloads admitted) to the supply cells where such a pool may lie, `node_sizes` those to the
+    GPUs per node on offer there.
     """
     if not shapes or not workloads:
         return [], []
@@ -57,7 +59,7 @@ def rate_shapes(
     rejections += dominated + _latency_rejections(arrays, workloads, rating)
     pools = _useful_pools(model, workloads, rating)
     shared = rate_shared(arrays, workloads, pools)
-    return candidates_of(arrays, workloads, pools, shared, cells), rejections
+    return candidates_of(arrays, workloads, pools, shared, cells, node_sizes), rejections
 
 
 def _mean_rates(arrays: ShapeArrays, workloads: Sequence[ResolvedWorkload]) -> Array:

@@ -42,10 +42,11 @@ def build_table(spec: FleetSpec, catalog: Catalog, knowledge: Knowledge) -> Cand
     spanning = {s.gpu for group in shapes.values() for s in group if s.nodes_spanned > 1}
     supply = replace(supply, offers=_in_cells(supply.offers, admitted, spanning))
     cells = _cells(supply.offers, admitted)
+    node_sizes = _node_sizes(supply.offers)
     candidates: list[Candidate] = []
     for name, model in models.items():
         served = [w for w in workloads.values() if w.model == name]
-        rated, lost = rate_shapes(model, served, shapes[name], cells, knowledge.constants)
+        rated, lost = rate_shapes(model, served, shapes[name], cells, node_sizes, knowledge.constants)
         kept = kept_candidates(rated)
         candidates += kept
         rejections += lost
@@ -125,6 +126,14 @@ def _cells(offers: Sequence[PricedOffer], admitted: Mapping[str, tuple[str, ...]
         if admitted[offer.name]:
             found[offer.gpu, admitted[offer.name]].add(offer.cell)
     return {key: tuple(sorted(found[key])) for key in sorted(found)}
+
+
+def _node_sizes(offers: Sequence[PricedOffer]) -> dict[str, frozenset[int]]:
+    """Return the GPUs per node on offer by cell."""
+    sizes: dict[str, set[int]] = defaultdict(set)
+    for offer in offers:
+        sizes[offer.cell].add(offer.gpus_per_node)
+    return {cell: frozenset(found) for cell, found in sorted(sizes.items())}
 
 
 def _dominated(shapes: Sequence[Shape], kept: Sequence[Candidate], rejections: Sequence[Rejection]) -> list[Rejection]:

@@ -14,6 +14,8 @@ from planner.solve.outcome import Solution, Solved, Unproven
 from planner.spec import FleetSpec
 
 MOST_REASONS = 12
+RELAXED_GAP = 0.02  # what a way out costs is told to this share, since several are solved
+RELAXED_NODES = 300
 RULE_ORDER = ("latency", "hbm-fit", "quality-floor", "format-support", "layout", "selector", "no-price", "supply-ended")
 """The nearer a shape came to being used, the earlier its rule: what failed last is what is in the way."""
 
@@ -84,8 +86,9 @@ class _Way:
 def explain_limits(spec: FleetSpec, problem: FleetProblem, limits: SolveLimits) -> InfeasibleReport:
     """Drop each limit of the spec alone and solve again: those that make it feasible are in the way.
 
-    Every relaxation reported was solved; its cost is that of the fleet found.
+    Every relaxation reported was solved, within `RELAXED_GAP`; its cost is that of the fleet found.
     """
+    limits = replace(limits, gap=max(limits.gap, RELAXED_GAP), max_nodes=RELAXED_NODES)
     conflict: list[Conflict] = []
     relaxations: list[Relaxation] = []
     for way in _ways(spec, problem):

@@ -13,6 +13,7 @@ from planner.program.data import Column, Demand, FleetProblem, ModelRules, NodeO
 CEIL_SLACK = 1e-9  # a ratio this close above an integer is that integer: rates and coefficients carry rounding noise
 
 
+LEAST_WEIGHT = 1e-3
 CAPACITY_ROWS = ("hbm_budget", "batch_cap", "bandwidth_ceiling", "compute_ceiling", "step_time")
 
 
@@ -174,6 +175,8 @@ class ProgramIndex:
         for model in sorted({self.columns[c].model for c in self.spared}):
             for k, weights in enumerate(self.cover_weights[model]):
                 due = sum(weights.get(d.workload, 0.0) * d.requests_per_s for d in self.demands_of[model])
+                if due <= 0.0:
+                    continue
                 shares = {c.name: min(self.reach[c.name, k], due) / due for c in self.by_model[model]}
                 found[model, k] = {c: share for c, share in shares.items() if share > 0.0}
         return found
@@ -231,12 +234,9 @@ class ProgramIndex:
         Only nodes large enough count. No set of replicas on a node of n GPUs costs more at these prices than the node, since
         the price per GPU of a replica size never exceeds that of the node it lies on: their sum bounds the cost of nodes.
         """
-        return column.gpus * min(
-            node_cost(self.problem, o) / o.gpus_per_node
-            for cell in column.cells
-            for o in self.offers_in[cell]
-            if o.gpus_per_node >= column.node_gpus
-        )
+        offers = [o for cell in column.cells for o in self.offers_in.get(cell, ())]
+        large = [o for o in offers if o.gpus_per_node >= column.node_gpus]
+        return column.gpus * min((node_cost(self.problem, o) / o.gpus_per_node for o in large or offers), default=0.0)
 
     @cached_property
     def cover_weights(self) -> dict[str, tuple[Mapping[str, float], ...]]:
@@ -252,7 +252,10 @@ class ProgramIndex:
 
     def _cheapest_need(self, model: str, workload: str) -> float:
         able = [c for c in self.by_model[model] if workload in c.services]
-        return min((self.price_of(c) * self.needs[workload, c.name] for c in able), default=0.0)
+        # Free hardware still weighs something, so that no weighted demand is zero.
+        return min(
+            (max(self.price_of(c), LEAST_WEIGHT * c.gpus) * self.needs[workload, c.name] for c in able), default=0.0
+        )
 
     @cached_property
     def reach(self) -> dict[tuple[str, int], float]:

@@ -17,7 +17,7 @@ from planner.solve.tolerance import to_count
 
 BLOCK_GAP = 1e-3
 MOST_LOSS_ROUNDS = 6  # what a block does not settle by then is left to the whole program
-SAFE_SHARE = 1.0 - 1e-7  # bounds are used this much below what the solver proves, for its own tolerances
+SAFE_SHARE = 1.0 - 1e-5  # bounds are used this much below what the solver proves: nearer, its presolve sees conflicts
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from planner.solve.outcome import Infeasible, Outcome, Solution, Solved, Unprove
 from planner.solve.packing import Packing, pack
 from planner.solve.routing import route
 from planner.solve.spares import fragile_pools, with_losses
-from planner.solve.tolerance import to_count
+from planner.solve.tolerance import GAP_ATOL, to_count
 
 COMPLETION_GAP_SHARE = 0.1  # completing given replicas is easy: solve it well within the gap
 GAP_SHARE_FOR_SEARCH = 0.98  # the search aims below the gap asked for, so that tie-breaks and rounding do not exceed it
@@ -55,10 +55,13 @@ class Answered:
 
 def solve(problem: FleetProblem, limits: SolveLimits) -> Answered:
     """Minimise the fleet's cost, starting from every model's own optimum."""
+    unserved = _unserved(problem)
+    if unserved is not None:
+        return Answered(unserved, None, problem)
     blocks = solve_blocks(problem)
     if blocks.infeasible:
         names = ", ".join(blocks.infeasible)
-        reason = f"no number of replicas meets the rules of model {names}, whatever it may cost"
+        reason = f"no number of replicas that the stock allows meets the rules of model {names}, whatever it may cost"
         return Answered(Infeasible(reason), None, problem)
     problem = replace(blocks.problem, block_bounds=blocks.bounds)
     return _solve(problem, limits, Known(0.0, blocks.replicas))
@@ -69,9 +72,18 @@ def mend(answered: Answered, problem: FleetProblem, limits: SolveLimits, changed
 
     The bound of `answered` still holds, because capacities only fall; the other models keep their replicas at first.
     """
+    unserved = _unserved(problem)
+    if unserved is not None:
+        return Answered(unserved, None, problem)
     outcome = answered.outcome
     replicas = outcome.solution.replicas if isinstance(outcome, Solved | Unproven) else {}
     return _solve(problem, limits, Known(answered.search_bound, _kept(problem, replicas, changed)))
+
+
+def _unserved(problem: FleetProblem) -> Infeasible | None:
+    served = {w for c in problem.columns for w in c.services}
+    missing = sorted(d.workload for d in problem.demands if d.workload not in served)
+    return Infeasible(f"no candidate can serve {', '.join(missing)}") if missing else None
 
 
 def _kept(problem: FleetProblem, replicas: Mapping[str, int], changed: Collection[str]) -> dict[str, int]:
@@ -154,7 +166,7 @@ def _outcome(
         cost=cost,
         bound=min(cost, _bound_without_tie_break(problem, answer.bound)),
     )
-    if solution.gap <= limits.gap:
+    if solution.gap <= limits.gap + GAP_ATOL:
         return Solved(solution), packing
     return Unproven(solution, "a limit was reached before the gap was closed"), packing
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from planner.program.compile import CompiledProgram
 from planner.solve.quiet import new_solver
-from planner.solve.tolerance import COST_RTOL, FEASIBILITY_RTOL
+from planner.solve.tolerance import COST_RTOL, FEASIBILITY_RTOL, INTEGRALITY_ATOL
 
 Floats = NDArray[np.float64]
 
@@ -62,7 +62,6 @@ SEARCH_OPTIONS: dict[str, Any] = {
     "mip_detect_symmetry": False,
     "mip_allow_restart": False,
     "mip_allow_cut_separation_at_nodes": False,
-    "mip_lp_age_limit": 3,
 }
 """What costs more than it brings on these programs (measured, see planner/manual/decisions.md)."""
 
@@ -83,6 +82,12 @@ def minimise(program: CompiledProgram, effort: Effort, relaxed: bool = False) ->
     solver.run()
     status = _status(solver.getModelStatus())
     if status is Status.INFEASIBLE:
+        # Presolve has called feasible programs infeasible within its tolerances: ask again without it.
+        solver.setOptionValue("presolve", "off")
+        solver.clearSolver()
+        solver.run()
+        status = _status(solver.getModelStatus())
+    if status is Status.INFEASIBLE:
         return Answer(status, None, np.inf, np.inf)
     info = solver.getInfo()
     is_lp = relaxed or not bool(program.is_integer.any())
@@ -91,7 +96,10 @@ def minimise(program: CompiledProgram, effort: Effort, relaxed: bool = False) ->
         return Answer(Status.LIMIT, None, np.inf, bound)
     point = np.asarray(solver.getSolution().col_value, dtype=float)
     if not relaxed:
-        point[program.is_integer] = np.round(point[program.is_integer])
+        whole = np.round(point[program.is_integer])
+        if np.abs(point[program.is_integer] - whole).max(initial=0.0) > INTEGRALITY_ATOL:
+            raise ArithmeticError("solver answer has fractions where whole numbers are due")
+        point[program.is_integer] = whole
     objective = float(program.cost @ point)
     _check(program, point, objective, float(info.objective_function_value))
     prices = np.asarray(solver.getSolution().row_dual, dtype=float) if is_lp else None

@@ -10,7 +10,7 @@ from random_fleets import random_fleet
 
 from planner.catalog import Catalog
 from planner.program.data import Column, Demand, FleetProblem, ModelRules, NodeOffer, Service, Stock
-from planner.solve.fleet import SolveLimits, mend
+from planner.solve.fleet import SolveLimits, mend, solve
 from planner.solve.outcome import Infeasible, Solution, Solved, Unproven, Unsolved
 
 GAP = SolveLimits(gap=1e-3)
@@ -188,21 +188,19 @@ def test_solving_twice_gives_the_same_answer(seed: int) -> None:
 def test_mending_costs_no_more_than_solving_anew(factor: float, catalog: Catalog) -> None:
     """One model's replicas turn out slower: what is kept of the old fleet must still be within the gap."""
     _, _, fleet = problem_of(SHARED, catalog)
-    before, _ = ended(fleet, GAP)
-    assert isinstance(before, Solved)
+    before = solve(fleet, GAP)
     slower = tuple(
         replace(c, services={w: replace(s, busy_s=factor * s.busy_s) for w, s in c.services.items()})
         if c.model == "chat"
         else c
-        for c in fleet.columns
+        for c in before.problem.columns
     )
-    worse = replace(fleet, columns=slower)
-    answered = mend(worse, GAP, before.solution, {"chat"})
-    mended, packing = answered.outcome, answered.packing
-    anew, _ = ended(worse, GAP)
-    assert isinstance(mended, Solved)
-    assert isinstance(anew, Solved)
-    assert packing is not None
-    assert mended.solution.cost >= before.solution.bound * (1.0 - 1e-9)
-    assert mended.solution.cost <= anew.solution.cost * (1.0 + 2 * GAP.gap)
-    assert mended.solution.bound <= anew.solution.cost
+    worse = replace(before.problem, columns=slower)
+    mended, anew = mend(before, worse, GAP, {"chat"}), solve(replace(fleet, columns=slower), GAP)
+    assert isinstance(before.outcome, Solved)
+    assert isinstance(mended.outcome, Solved)
+    assert isinstance(anew.outcome, Solved)
+    assert mended.packing is not None
+    assert mended.outcome.solution.cost >= before.outcome.solution.bound * (1.0 - 1e-9)
+    assert mended.outcome.solution.cost <= anew.outcome.solution.cost * (1.0 + 2 * GAP.gap)
+    assert mended.outcome.solution.bound <= anew.outcome.solution.cost

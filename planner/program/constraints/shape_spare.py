@@ -19,7 +19,7 @@ def _index(index: ProgramIndex) -> list[Key]:
 
 def _rule(model: Any, index: ProgramIndex, key: Key) -> Any:
     name, shape, k = key
-    shares = [index.spare_shares[name, k].get(c.name, 0.0) for c in index.shapes[name, shape]]
+    shares = [index.spare_shares.get((name, k), {}).get(c.name, 0.0) for c in index.shapes[name, shape]]
     if min(shares) == 0.0:
         return None
     return model.reach[name, k] - min(shares) * model.shape_used[name, shape] >= 1.0

@@ -15,7 +15,7 @@ def _index(index: ProgramIndex) -> list[Key]:
 
 def _rule(model: Any, index: ProgramIndex, key: Key) -> Any:
     lost, k = index.columns[key[0]], key[1]
-    share = index.spare_shares[lost.model, k].get(lost.name, 0.0)
+    share = index.spare_shares.get((lost.model, k), {}).get(lost.name, 0.0)
     if share == 0.0:
         return None
     return model.reach[lost.model, k] - share * lost_replicas(model, index, lost) >= 1.0
