@@ -144,11 +144,13 @@ def _undominated(group: list[Candidate]) -> list[Candidate]:
 def _replaces(members: list[Candidate]) -> NDArray[np.bool_]:
     """Tell, for [i, j], whether k replicas of i do all that one of j does, wherever j may be used."""
     workloads = sorted({w for c in members for w in c.services})
-    hbm, time = _needs(members, workloads)
-    asked = time > 0.0
-    able = ~(asked[None, :, :] & ~asked[:, None, :]).any(axis=2)
-    worst = np.where(able, np.maximum(_excess(hbm, hbm, time), _excess(time, hbm, time)), np.inf)
-    copies = np.maximum(1.0, np.ceil(worst * (1.0 - CEIL_SLACK)))
+    rows = _needs(members, workloads)
+    serves = np.array([[w in c.services for w in workloads] for c in members])
+    able = ~(serves[None, :, :] & ~serves[:, None, :]).any(axis=2)
+    worst = np.zeros((len(members), len(members)))
+    for row in rows:
+        np.maximum(worst, _excess(row, rows, serves), out=worst)
+    copies = np.maximum(1.0, np.ceil(np.where(able, worst, np.inf) * (1.0 - CEIL_SLACK)))
     gpus = np.array([c.shape.gpus for c in members])
     node = np.array([c.shape.node_gpus for c in members])
     spanned = np.array([c.shape.nodes_spanned for c in members])
@@ -162,28 +164,41 @@ def _replaces(members: list[Candidate]) -> NDArray[np.bool_]:
     )
 
 
-def _excess(row: Array, hbm: Array, time: Array) -> Array:
-    """Bound, for [i, j], one row of i by a mean of the two rows of j, at the best of a few mixing shares."""
+def _excess(row: Array, rows: list[Array], serves: NDArray[np.bool_]) -> Array:
+    """Bound, for [i, j], what one row of i asks by what the rows of j ask: by any one of them, or a mean of the first two.
+
+    A row of i is within k replicas when it asks, for every workload of j, no more than k times such a bound does.
+    """
+    first, second = rows[:2]
+    bounds = [share * first + (1.0 - share) * second for share in MIXING_SHARES] + rows[2:]
     best = np.full((len(row), len(row)), np.inf)
-    for share in MIXING_SHARES:
-        mixed = share * hbm + (1.0 - share) * time
+    for bound in bounds:
         most = np.zeros_like(best)
         for w in range(row.shape[1]):
-            asked = mixed[:, w] > 0.0
-            ratio = np.divide(row[:, w][:, None], mixed[:, w][None, :], out=np.zeros_like(best), where=asked[None, :])
-            np.maximum(most, ratio, out=most)
+            asked = np.broadcast_to((bound[:, w] > 0.0)[None, :], best.shape)
+            nothing = np.where(row[:, w] > 0.0, np.inf, 0.0)[:, None] * np.ones_like(best)
+            ratio = np.divide(row[:, w][:, None], bound[:, w][None, :], out=nothing, where=asked)
+            np.maximum(most, np.where(serves[None, :, w], ratio, 0.0), out=most)
         np.minimum(best, most, out=best)
     return best
 
 
-def _needs(members: list[Candidate], workloads: list[str]) -> tuple[Array, Array]:
-    """Return the HBM row and the tightest other row by candidate and workload, 0 where it does not serve."""
-    hbm = np.zeros((len(members), len(workloads)))
-    time = hbm.copy()
+def _needs(members: list[Candidate], workloads: list[str]) -> list[Array]:
+    """Return replicas needed per request/s by capacity row, [candidate, workload] each, HBM and step time first.
+
+    Rows that another one implies in every candidate are left out.
+    """
+    table = np.zeros((5, len(members), len(workloads)))
     for i, candidate in enumerate(members):
         for j, workload in enumerate(workloads):
-            if workload in candidate.services:
-                s = candidate.services[workload]
-                hbm[i, j] = s.residence_s * s.kv_bytes / candidate.kv_pool_bytes
-                time[i, j] = max(s.busy_s, s.residence_s / candidate.max_num_seqs)
-    return hbm, time
+            service = candidate.services.get(workload)
+            if service is not None:
+                table[:, i, j] = (
+                    service.residence_s * service.kv_bytes / candidate.kv_pool_bytes,
+                    service.busy_s,
+                    service.residence_s / candidate.max_num_seqs,
+                    service.streamed_bytes / candidate.bandwidth_bytes_per_s,
+                    service.flops / candidate.flops_per_s,
+                )
+    hbm, busy, *others = table
+    return [hbm, busy, *(row for row in others if (row > busy).any())]

@@ -119,7 +119,7 @@ def _price(
     if on_demand is None:
         return None
     if offer.discount:
-        source = f"{offer.discount:.0%} off the on-demand list; {listed.source}"
+        source = f"{offer.discount * 100:.0f} % off the on-demand list; {listed.source}"
         return on_demand * kept, Price(basis, listed.price_date, source, listed.stale_unknown)
     ratio = catalog.commitment_ratio(listed.provider, listed.instance, term, offer.upfront)
     if not spec.planning.estimated_prices or ratio is None:

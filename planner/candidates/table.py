@@ -158,7 +158,7 @@ def _assumptions(
 ) -> list[Assumption]:
     confidence = Assumption(
         "planning.confidence",
-        f"{knowledge.confidence:.0%}: predicted times are multiplied by what this share of measured deployments stays under",
+        f"{knowledge.confidence * 100:.0f} %: predicted times are multiplied by what this share of measured deployments stays under",
         "catalog/calibration/default.yaml",
     )
     return [*model_assumptions(models), *workload_assumptions(workloads), confidence, *supply.assumptions]

@@ -75,7 +75,7 @@ def workload_assumptions(workloads: dict[str, ResolvedWorkload]) -> list[Assumpt
             value = f"planned at its peak of {workload.peak_requests_per_s:g} req/s, all hours"
             found.append(Assumption(f"{key}.hourly", value, "capacity by period is not planned yet"))
         if workload.truncated_share > 0.0:
-            value = f"{workload.truncated_share:.2%} of requests are cut to max_model_len"
+            value = f"{workload.truncated_share * 100:.2f} % of requests are cut to max_model_len"
             found.append(Assumption(f"{key}.truncated", value, "length distributions of the spec"))
         if traffic.arrival_cv2 == 1.0 and "arrival_cv2" not in traffic.model_fields_set:
             found.append(Assumption(f"{key}.arrival_cv2", "1 (Poisson arrivals)", "default"))

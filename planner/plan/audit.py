@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from planner.candidates.selection import admits
 from planner.candidates.types import CandidateTable, PricedOffer, Shape
@@ -15,23 +16,12 @@ from planner.catalog import Catalog
 from planner.physics.constants import SpeedConstants
 from planner.physics.memory import hbm_budget
 from planner.plan.assess import PoolLoad, missed
+from planner.plan.figures import MONEY_RTOL, RATE_RTOL, Violation, wrong_figures
 from planner.plan.schema import Plan, Pool
 from planner.spec import FleetSpec
 
-MONEY_RTOL = 1e-9
-RATE_RTOL = 1e-6
-
 Rates = Mapping[str, Mapping[str, float]]
 """Requests/s by pool and workload."""
-
-
-@dataclass(frozen=True)
-class Violation:
-    """A limit that a plan breaks: which check, where, and the numbers."""
-
-    check: str
-    subject: str
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -47,8 +37,33 @@ class _Audit:
     def offers(self) -> dict[str, PricedOffer]:
         return {o.name: o for o in self.table.supply.offers}
 
+    @cached_property
+    def pools(self) -> list[Pool]:
+        """Pools whose shape is a candidate of their model; the others are violations of their own."""
+        return [p for p in self.plan.pools if _shape_of(self.table, p) is not None]
+
     def pools_of(self, model: str) -> list[Pool]:
-        return [p for p in self.plan.pools if p.model == model]
+        return [p for p in self.pools if p.model == model]
+
+    def shape(self, pool: Pool) -> Shape:
+        shape = _shape_of(self.table, pool)
+        assert shape is not None
+        return shape
+
+
+def _shape_of(table: CandidateTable, pool: Pool) -> Shape | None:
+    layout = (
+        pool.tensor_parallel,
+        pool.pipeline_parallel,
+        pool.expert_parallel,
+        pool.attention_data_parallel,
+    )
+    shapes = (c.shape for c in table.candidates if c.shape.model == pool.model)
+    for s in shapes:
+        own = (s.layout.tensor, s.layout.pipeline, s.layout.expert, s.layout.attention_data)
+        if own == layout and (s.gpu, s.weights, s.kv_cache) == (pool.gpu, pool.weights, pool.kv_cache):
+            return s
+    return None
 
 
 def audit(
@@ -65,7 +80,8 @@ def audit(
     works is checked here.
     """
     subject = _Audit(plan, spec, table, catalog, constants, reroutes)
-    return tuple(v for check in CHECKS for v in check(subject))
+    found = [v for check in CHECKS for v in check(subject)]
+    return (*found, *wrong_figures(plan, spec, table, subject.pools, subject.shape, constants))
 
 
 def _demand(a: _Audit) -> Iterator[Violation]:
@@ -79,34 +95,31 @@ def _demand(a: _Audit) -> Iterator[Violation]:
             yield Violation("demand", name, f"{served[name]:g} of {due:g} req/s are served")
 
 
-def _money(a: _Audit) -> Iterator[Violation]:
-    """Node prices come from the supply, their sum is the cost of the fleet, and pools share it."""
-    total = 0.0
-    for node in a.plan.nodes:
-        price = a.offers[node.offer].usd_per_node_h
-        total += price * node.nodes
-        if abs(node.usd_per_hour - price * node.nodes) > MONEY_RTOL * max(1.0, node.usd_per_hour):
-            yield Violation("money", node.offer, f"{node.nodes} nodes at {price:g} USD/h are not {node.usd_per_hour:g}")
-    objective = a.plan.objective
-    if objective is None or abs(objective.usd_per_hour - total) > MONEY_RTOL * max(1.0, total):
-        yield Violation("money", "objective", f"nodes cost {total:g} USD/h, the objective says otherwise")
-    if objective is not None and objective.bound > objective.value * (1.0 + MONEY_RTOL):
-        yield Violation("money", "bound", f"the bound {objective.bound:g} is above the value {objective.value:g}")
+def _budget(a: _Audit) -> Iterator[Violation]:
+    """All nodes together stay within the budget, at the prices of the supply."""
     budget = a.spec.supply.budget_usd_per_month
+    total = sum(a.offers[n.offer].usd_per_node_h * n.nodes for n in a.plan.nodes)
     month = total * a.spec.planning.hours_per_month
     if budget is not None and month > budget * (1.0 + MONEY_RTOL):
         yield Violation("budget", "supply.budget", f"{month:,.2f} of {budget:,.2f} USD/month")
 
 
+def _candidates(a: _Audit) -> Iterator[Violation]:
+    """Every pool is of a shape that the rules leave to its model."""
+    for pool in a.plan.pools:
+        if _shape_of(a.table, pool) is None:
+            yield Violation("shape", pool.name, "no candidate of its model has this GPU, layout and formats")
+
+
 def _memory(a: _Audit) -> Iterator[Violation]:
     """Every part of the HBM budget recomputed; it must fit, and be what the plan shows."""
-    for pool in a.plan.pools:
+    for pool in a.pools:
         model = a.table.models[pool.model]
         engine = model.spec.engine
         budget = hbm_budget(
             model.architecture,
             a.catalog.gpu(pool.gpu).device(),
-            _shape(a, pool).layout,
+            a.shape(pool).layout,
             pool.weights,
             pool.kv_cache,
             model.memory,
@@ -120,7 +133,8 @@ def _memory(a: _Audit) -> Iterator[Violation]:
         if not budget.fits:
             yield Violation("memory", pool.name, f"short by {budget.shortfall_bytes:g} bytes per GPU")
         parts = shown.weights + shown.kv_pool + shown.activations + shown.runtime + shown.graphs + shown.free
-        if (shown.weights, shown.kv_pool) != (budget.weights_bytes, budget.kv_pool_bytes) or parts != shown.usable:
+        recomputed = (budget.weights_bytes, budget.kv_pool_bytes, budget.kv_tokens)
+        if (shown.weights, shown.kv_pool, pool.kv_tokens) != recomputed or parts != shown.usable:
             yield Violation("memory", pool.name, "the budget shown is not the one recomputed")
 
 
@@ -132,36 +146,10 @@ def _latency(a: _Audit) -> Iterator[Violation]:
         for pool, misses in zip(pools, missed(model, a.table.workloads, loads, a.constants), strict=True):
             for miss in misses:
                 yield Violation("latency", pool.name, f"misses {miss}")
-    yield from _predictions(a)
-
-
-def _predictions(a: _Audit) -> Iterator[Violation]:
-    """The percentiles shown are within the limits shown, and those are the limits of the spec."""
-    for workload in a.plan.workloads:
-        limits = a.spec.workloads[workload.name].slo
-        if limits != {check.metric: check.limit_s for check in workload.slo}:
-            yield Violation("latency", workload.name, "the limits shown are not those of the spec")
-        for check in workload.slo:
-            if check.predicted_s > check.limit_s * (1.0 + RATE_RTOL):
-                yield Violation(
-                    "latency", workload.name, f"{check.metric} is {check.predicted_s:.4g} s of {check.limit_s:g} s"
-                )
 
 
 def _load(a: _Audit, pool: Pool, replicas: int, rates: Mapping[str, float]) -> PoolLoad:
-    return PoolLoad(pool.name, _shape(a, pool), pool.max_num_seqs, replicas, rates)
-
-
-def _shape(a: _Audit, pool: Pool) -> Shape:
-    return next(
-        c.shape
-        for c in a.table.candidates
-        if c.shape.model == pool.model
-        and (c.shape.gpu, c.shape.weights, c.shape.kv_cache) == (pool.gpu, pool.weights, pool.kv_cache)
-        and (c.shape.layout.tensor, c.shape.layout.pipeline) == (pool.tensor_parallel, pool.pipeline_parallel)
-        and (c.shape.layout.expert, c.shape.layout.attention_data)
-        == (pool.expert_parallel, pool.attention_data_parallel)
-    )
+    return PoolLoad(pool.name, a.shape(pool), pool.max_num_seqs, replicas, rates)
 
 
 def _nodes(a: _Audit) -> Iterator[Violation]:
@@ -170,8 +158,8 @@ def _nodes(a: _Audit) -> Iterator[Violation]:
     for node in a.plan.nodes:
         room[node.gpu, node.provider, node.region] += node.nodes * node.gpus_per_node
     used: Counter[tuple[str, str, str]] = Counter()
-    for pool in a.plan.pools:
-        per_replica = pool.gpus // pool.replicas
+    for pool in a.pools:
+        per_replica = a.shape(pool).gpus
         for place in pool.placement:
             used[pool.gpu, place.provider, place.region] += place.replicas * per_replica
         if sum(place.replicas for place in pool.placement) != pool.replicas:
@@ -209,7 +197,7 @@ def _rules(a: _Audit) -> Iterator[Violation]:
     """Shapes, formats, quality and replicas of each model."""
     for name, model in a.table.models.items():
         pools = a.pools_of(name)
-        shapes = {_shape(a, p).name for p in pools}
+        shapes = {a.shape(p).name for p in pools}
         if len(shapes) > model.spec.max_shapes:
             yield Violation("max_shapes", name, f"{len(shapes)} shapes of {model.spec.max_shapes}")
         if model.spec.uniform_format and len({(p.weights, p.kv_cache) for p in pools}) > 1:
@@ -279,8 +267,9 @@ def _rerouted_demand(a: _Audit, lost: Pool, rates: Rates) -> Iterator[Violation]
 
 
 CHECKS: tuple[Callable[[_Audit], Iterator[Violation]], ...] = (
+    _candidates,
     _demand,
-    _money,
+    _budget,
     _memory,
     _latency,
     _nodes,

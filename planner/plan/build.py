@@ -127,7 +127,9 @@ def assumptions(table: CandidateTable) -> tuple[PlanAssumption, ...]:
     for model, weights, kv_cache in pairs:
         evidence = table.models[model].quality[weights, kv_cache]
         if evidence.level != "native":
-            value = f"{evidence.recovery:.1%} of native quality ({evidence.level} evidence, {evidence.n} scores)"
+            value = (
+                f"{evidence.recovery * 100:.1f} % of native quality ({evidence.level} evidence, {evidence.n} scores)"
+            )
             found.append(
                 PlanAssumption(
                     key=f"models.{model}.quality.{weights}+kv-{kv_cache}", value=value, source=evidence.source

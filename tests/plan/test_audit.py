@@ -117,7 +117,7 @@ PLANTED: dict[str, tuple[Change, str]] = {
     "replicas lie where no node is": (pool(1, placement=first(region="eu-central-1")), "placement"),
     "replicas lie with another provider": (pool(0, placement=first(provider="aws")), "placement"),
     "the placement forgets a replica": (pool(0, placement=first(replicas=2)), "placement"),
-    "replicas take more GPUs than their nodes have": (pool(1, gpus=2), "placement"),
+    "replicas take more GPUs than their nodes have": (pool(1, gpus=2), "figures"),
     "a replica more than placed": (pool(0, replicas=4), "placement"),
     "more KV room than there is": (pool(0, hbm_bytes_per_gpu=part(kv_pool=times(1.01))), "memory"),
     "weights that are too small": (pool(0, hbm_bytes_per_gpu=part(weights=times(0.5))), "memory"),
@@ -147,10 +147,10 @@ def test_planted(name: str, planned: Planned, catalog: Catalog) -> None:
 
 
 UNKNOWN_SHAPES: dict[str, tuple[Change, str]] = {
-    "pools in two formats": (pool(1, weights="bf16", kv_cache="bf16"), "uniform_format"),
-    "weights below the quality floor": (pool(2, weights="int4"), "quality"),
-    "a layout that was never rated": (pool(0, tensor_parallel=4), "placement"),
-    "a GPU that was never rated": (pool(1, gpu="A10G"), "placement"),
+    "pools in two formats": (pool(1, weights="bf16", kv_cache="bf16"), "shape"),
+    "weights below the quality floor": (pool(2, weights="int4"), "shape"),
+    "a layout that was never rated": (pool(0, tensor_parallel=4), "shape"),
+    "a GPU that was never rated": (pool(1, gpu="A10G"), "shape"),
 }
 
 
@@ -168,7 +168,6 @@ SHOWN: dict[str, Change] = {
     "gap": objective(gap=0.5),
     "cost of a pool": pool(0, usd_per_hour=times(0.5)),
     "GPUs of a pool": pool(0, gpus=1),
-    "spares of a pool": pool(0, spare_replicas=3),
     "KV tokens": pool(0, kv_tokens=times(2.0)),
     "demand of a workload": workload(0, demand_requests_per_s=times(0.5)),
     "predicted latency": workload(0, slo=first(predicted_s=times(0.1))),

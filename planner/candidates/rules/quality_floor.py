@@ -12,7 +12,7 @@ def _check(draft: Draft) -> str | None:
     if evidence.n == 0 and evidence.level not in ("native", "model"):
         return f"{pair}: no published score at evidence level {draft.model.spec.quality_evidence}; give quality: in the spec"
     if evidence.recovery < floor:
-        return f"{pair} keep {evidence.recovery:.1%} of the quality, the floor is {floor:.1%} ({evidence.level} evidence, {evidence.n} scores)"
+        return f"{pair} keep {evidence.recovery * 100:.1f} % of the quality, the floor is {floor * 100:.1f} % ({evidence.level} evidence, {evidence.n} scores)"
     return None
 
 

@@ -1,0 +1,126 @@
+"""Check the figures that a plan shows: money, counts, predictions, each recomputed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from planner.candidates.types import CandidateTable, Shape
+from planner.physics.constants import SpeedConstants
+from planner.plan.assess import PoolLoad, PoolState, assess
+from planner.plan.schema import Objective, Plan, Pool, WorkloadPlan
+from planner.spec import FleetSpec
+
+MONEY_RTOL = 1e-9
+RATE_RTOL = 1e-6
+SECONDS_PER_HOUR = 3600.0
+TOKENS_PER_MILLION = 1e6
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A limit that a plan breaks, or a figure it shows wrong: which check, where, and the numbers."""
+
+    check: str
+    subject: str
+    reason: str
+
+
+def wrong_figures(
+    plan: Plan,
+    spec: FleetSpec,
+    table: CandidateTable,
+    pools: Sequence[Pool],
+    shape_of: Callable[[Pool], Shape],
+    constants: SpeedConstants,
+) -> Iterator[Violation]:
+    """Yield the figures that are not what nodes, prices, traffic and physics say. `pools` are those of known shapes."""
+    yield from _money(plan, spec, table)
+    for pool in pools:
+        if pool.gpus != pool.replicas * shape_of(pool).gpus:
+            yield Violation(
+                "figures", pool.name, f"{pool.gpus} GPUs are not {pool.replicas} replicas of {shape_of(pool).gpus}"
+            )
+    states = _states(table, pools, shape_of, constants)
+    for workload in plan.workloads:
+        yield from _workload(workload, spec, table, states)
+
+
+def _money(plan: Plan, spec: FleetSpec, table: CandidateTable) -> Iterator[Violation]:
+    """Node prices come from the supply, their sum is the cost of the fleet, and pools and idle nodes share it."""
+    prices = {o.name: o.usd_per_node_h for o in table.supply.offers}
+    for node in plan.nodes:
+        if not _same(node.usd_per_node_hour, prices[node.offer]):
+            yield Violation("money", node.offer, f"a node costs {prices[node.offer]:g} USD/h in the supply")
+        if not _same(node.usd_per_hour, prices[node.offer] * node.nodes):
+            yield Violation("money", node.offer, f"{node.nodes} nodes do not cost {node.usd_per_hour:g} USD/h")
+    total = sum(prices[n.offer] * n.nodes for n in plan.nodes)
+    if plan.objective is None:
+        yield Violation("money", "objective", "it is missing")
+        return
+    yield from _objective(plan.objective, total, spec.planning.hours_per_month)
+    idle = plan.objective.idle_committed_usd_per_month / spec.planning.hours_per_month
+    if not _same(sum(p.usd_per_hour for p in plan.pools) + idle, total):
+        yield Violation("money", "pools", "their costs and that of idle nodes do not sum to that of all nodes")
+
+
+def _objective(objective: Objective, usd_per_hour: float, hours_per_month: float) -> Iterator[Violation]:
+    if not _same(objective.usd_per_hour, usd_per_hour):
+        yield Violation("money", "objective", f"nodes cost {usd_per_hour:g} USD/h, not {objective.usd_per_hour:g}")
+    if not _same(objective.usd_per_month, usd_per_hour * hours_per_month):
+        yield Violation(
+            "money", "objective", f"{objective.usd_per_month:g} USD are not {hours_per_month:g} hours of it"
+        )
+    if objective.minimised == "cost" and not _same(objective.value, usd_per_hour):
+        yield Violation("money", "objective", f"the value {objective.value:g} is not the cost {usd_per_hour:g}")
+    if objective.bound > objective.value * (1.0 + MONEY_RTOL):
+        yield Violation("money", "bound", f"the bound {objective.bound:g} is above the value {objective.value:g}")
+    gap = (objective.value - objective.bound) / objective.value if objective.value > 0.0 else 0.0
+    if abs(gap - objective.gap) > MONEY_RTOL:
+        yield Violation("money", "gap", f"it is {gap:g}, not {objective.gap:g}")
+
+
+def _states(
+    table: CandidateTable,
+    pools: Sequence[Pool],
+    shape_of: Callable[[Pool], Shape],
+    constants: SpeedConstants,
+) -> list[tuple[Pool, PoolState]]:
+    found: list[tuple[Pool, PoolState]] = []
+    for name, model in table.models.items():
+        own = [p for p in pools if p.model == name]
+        loads = [PoolLoad(p.name, shape_of(p), p.max_num_seqs, p.replicas, p.workloads) for p in own]
+        found += zip(own, assess(model, table.workloads, loads, constants), strict=True)
+    return found
+
+
+def _workload(
+    shown: WorkloadPlan, spec: FleetSpec, table: CandidateTable, states: Sequence[tuple[Pool, PoolState]]
+) -> Iterator[Violation]:
+    """Demand, limits, predictions and money of one workload."""
+    workload, asked = table.workloads[shown.name], spec.workloads[shown.name]
+    if not _same(shown.demand_requests_per_s, asked.traffic.peak_requests_per_s()):
+        yield Violation("figures", shown.name, f"its demand is {asked.traffic.peak_requests_per_s():g} req/s")
+    if asked.slo != {check.metric: check.limit_s for check in shown.slo}:
+        yield Violation("latency", shown.name, "the limits shown are not those of the spec")
+    serving = [state for pool, state in states if shown.name in pool.workloads]
+    for check in shown.slo:
+        seconds = max((s.latency_s.get((shown.name, check.metric), 0.0) for s in serving), default=0.0)
+        if abs(check.predicted_s - seconds) > RATE_RTOL * seconds:
+            yield Violation(
+                "figures", shown.name, f"{check.metric} is predicted at {seconds:.4g} s, not {check.predicted_s:.4g}"
+            )
+        if check.predicted_s > check.limit_s * (1.0 + RATE_RTOL):
+            yield Violation(
+                "latency", shown.name, f"{check.metric} is {check.predicted_s:.4g} s of {check.limit_s:g} s"
+            )
+    rate = asked.traffic.mean_requests_per_s() if shown.at == "mean" else asked.traffic.peak_requests_per_s()
+    tokens = workload.mean_input_tokens + workload.mean_output_tokens
+    hours = spec.planning.hours_per_month
+    per_million = shown.usd_per_month / hours / ((rate or 1.0) * SECONDS_PER_HOUR * tokens) * TOKENS_PER_MILLION
+    if not _same(shown.usd_per_million_tokens, per_million):
+        yield Violation("figures", shown.name, f"a million tokens cost {per_million:g} USD")
+
+
+def _same(shown: float, due: float) -> bool:
+    return abs(shown - due) <= MONEY_RTOL * max(1.0, abs(due))
