@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
-from planned import Planned, plan_text
+from planned import Planned, PlanOnce, plan_text
 
 from planner.catalog import Catalog
-
-PlanOnce = Callable[[str], Planned]
 
 
 @pytest.fixture(scope="session")

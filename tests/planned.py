@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 
@@ -122,3 +122,7 @@ def plan_text(text: str, catalog: Catalog) -> Planned:
     context = Context(spec, found.table, AS_OF, DIGESTS, VERSIONS)
     plan = build_plan(context, found.problem, found.solution, packing, found.drafts, "solved")
     return Planned(spec, found.table, found.problem, found.solution, packing, plan, knowledge, found.reroutes)
+
+
+PlanOnce = Callable[[str], Planned]
+"""Plans a spec given as text, each text once."""

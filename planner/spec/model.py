@@ -104,7 +104,7 @@ class ModelSpec(Section):
     allow: Selector = Selector()
     """Only use offers that match."""
     deny: Selector = Selector()
-    """Never use offers that match one of these."""
+    """Never use offers that match all of these lists."""
     reliability: ReliabilitySpec | None = None
     """Overrides the top-level reliability, key by key."""
     checkpoints: dict[str, Line] = Field(default_factory=dict)

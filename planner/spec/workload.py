@@ -49,7 +49,7 @@ class WorkloadSpec(Section):
     allow: Selector = Selector()
     """Only use offers that match."""
     deny: Selector = Selector()
-    """Never use offers that match one of these."""
+    """Never use offers that match all of these lists."""
     priority: Annotated[None, Planned("`priority`")] = None
     """Not supported yet."""
     spot: Annotated[None, Planned("`spot`")] = None

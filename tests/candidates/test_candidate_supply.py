@@ -65,7 +65,7 @@ def test_discount_stands_for_a_term_that_has_no_price(catalog: Catalog) -> None:
     found = only(supply(catalog, f"{L40S}, terms: [3y], discount: 45 %"))
     on_demand = listed(catalog, "aws", "g6e.12xlarge", "us-east-1").prices_usd_per_node_h["on-demand"]
     assert found.usd_per_node_h == pytest.approx(0.55 * on_demand)
-    assert found.price.source.startswith("45% off the on-demand list")
+    assert found.price.source.startswith("45 % off the on-demand list")
 
 
 @pytest.mark.parametrize(("price", "usd_per_node_h"), [("1.50 USD/gpu/h", 6.0), ("5.20 USD/node/h", 5.2)])

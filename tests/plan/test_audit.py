@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from conftest import PlanOnce
-from planned import SHARED, Planned, spec_of
+from planned import SHARED, Planned, PlanOnce, spec_of
 
 from planner.catalog import Catalog
 from planner.plan.audit import Violation, audit, in_words

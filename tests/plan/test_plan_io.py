@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PlanOnce
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from planned import AS_OF, DIGESTS, SHARED, SMALL, VERSIONS, problem_of
+from planned import AS_OF, DIGESTS, SHARED, SMALL, VERSIONS, PlanOnce, problem_of
 
 from planner.catalog import Catalog
 from planner.diagnostics import Diagnostic, DiagnosticError

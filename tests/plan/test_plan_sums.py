@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import PlanOnce
-from planned import SHARED, SMALL, Planned
+from planned import SHARED, SMALL, Planned, PlanOnce
 
 from planner.program.index import row_needs
 from planner.solve.routing import route

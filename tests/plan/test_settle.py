@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from conftest import PlanOnce
-from planned import SHARED, Planned
+from planned import SHARED, Planned, PlanOnce
 
 from planner.candidates.types import Candidate
 from planner.plan.assess import PoolLoad, assess, largest_share, missed
