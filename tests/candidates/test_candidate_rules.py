@@ -115,7 +115,7 @@ def test_quality_floor(small: ResolvedModel, catalog: Catalog) -> None:
     assert RULES["quality-floor"].check(draft(just_met, catalog, weights="fp8", kv="fp8")) is None
     reason = RULES["quality-floor"].check(draft(just_missed, catalog, weights="fp8", kv="fp8"))
     assert reason is not None
-    assert f"keep {kept:.1%} of the quality" in reason
+    assert f"keep {kept * 100:.1f} % of the quality" in reason
     assert "scores" in reason
 
 
