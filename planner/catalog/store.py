@@ -181,7 +181,10 @@ class Catalog:
     def calibration(self, name: str = "default") -> Mapping[str, Any]:
         """Return the data of `calibration/<name>.yaml` as it stands. Raises `UnknownName`."""
         files = file_names(self.root / "calibration")
-        return read_document(files[resolve("calibration", name, files, {})]).data
+        legal = resolve("calibration", name, files, {})
+        if legal not in self._calibrations:
+            self._calibrations[legal] = read_document(files[legal]).data
+        return self._calibrations[legal]
 
     def digest(self) -> str:
         """Return `sha256:...` over the paths and bytes of all YAML files, sorted by path."""
@@ -204,6 +207,11 @@ class Catalog:
     def newest_price_date(self) -> date:
         """Return the newest exact day of any price of a modelled GPU, as recorded in `catalog.yaml`."""
         return self.index.newest_price_date
+
+    @cached_property
+    def _calibrations(self) -> dict[str, Mapping[str, Any]]:
+        """Calibrations read so far, by name."""
+        return {}
 
     @cached_property
     def aliases(self) -> AliasFile:
