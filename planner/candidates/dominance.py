@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.candidates.pairs import Indices, ShapeArrays
-from planner.candidates.types import Array, Candidate, Rejection, Shape
+from planner.candidates.types import Array, Candidate, Rejection
 from planner.physics.step import SHARED_FIELDS
 
 DOMINATED_RULE = "dominated"
-FIRST_PASS_MARGIN = 1.1  # mean flows must differ by more than this before they decide for the latency pass
 MIXING_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 RATE_FIELDS = ("_per_s",)  # achievable rates describe the seconds, they cost none
 NEUTRAL_FIELDS = frozenset({"window_tokens", "half_tokens", "data_ranks", "expert_share", "expert_miss_log"})
 FASTER_WHEN_LARGER = frozenset({"streams"})
 CEIL_SLACK = 1e-9
+MOST_COPIES = 64  # no replica takes more GPUs than this
 
 Formats = tuple[str, str]
 _PREFERENCE = ("fp8", "int8", "int4")  # among equals the more common format wins; native ones come first
@@ -79,61 +79,26 @@ def _covers(other: dict[tuple[str, object], int], formats: dict[tuple[str, objec
     return bool((costs[rows] <= costs[list(formats.values())]).all())
 
 
-def kept_shapes(shapes: Sequence[Shape], rates: Array) -> tuple[Indices, list[Rejection]]:
-    """Return the shapes to rate further, and a rejection for each that is dominated.
-
-    `rates` are mean requests/s of one replica, [shape, workload]. A shape goes when k replicas of another of the same
-    GPU type and formats carry at least as much of every workload with `FIRST_PASS_MARGIN` to spare, on no more GPUs.
-    """
-    groups: dict[tuple[str, str, str], list[int]] = defaultdict(list)
-    for i, shape in enumerate(shapes):
-        groups[shape.gpu, shape.weights, shape.kv_cache].append(i)
-    killer: dict[int, tuple[int, int]] = {}
-    for members in groups.values():
-        for j in members:
-            for i in members:
-                copies = _copies(rates[i], rates[j]) if i not in killer and i != j else 0
-                if copies and copies * shapes[i].gpus <= shapes[j].gpus:
-                    killer[j] = (i, copies)
-                    break
-    rejections = [
-        Rejection(
-            DOMINATED_RULE,
-            shapes[j].model,
-            shapes[j].name,
-            shapes[j].gpu,
-            f"{copies} x {shapes[i].name} carries at least as much of every workload on {copies * shapes[i].gpus} "
-            f"GPUs instead of {shapes[j].gpus}",
-        )
-        for j, (i, copies) in sorted(killer.items())
-    ]
-    return np.array([i for i in range(len(shapes)) if i not in killer], dtype=np.intp), rejections
-
-
-def _copies(rates_i: Array, rates_j: Array) -> int:
-    """Return how many replicas of i carry what one of j carries, or 0 when no number of them does."""
-    needed = rates_j > 0.0
-    if (rates_i[needed] <= 0.0).any():
-        return 0
-    return int(np.ceil(FIRST_PASS_MARGIN * (rates_j[needed] / rates_i[needed]).max(initial=0.0))) or 1
-
-
-def kept_candidates(candidates: Sequence[Candidate]) -> list[Candidate]:
+def kept_candidates(candidates: Sequence[Candidate], spare_replicas: int = 0) -> list[Candidate]:
     """Return the candidates that no other of the same model, GPU type, formats and cells replaces k-fold.
 
-    Exact: the replacement uses no more GPUs of the same type at no higher node size, and covers every capacity row.
+    Exact: the replacement serves the same workloads, uses no more GPUs of the same type at no higher node size, and covers
+    every capacity row. With several spares one pool of two loses what two pools of one keep, so copies do not replace one
+    then. A candidate of more workloads never replaces one of fewer: its rating may have to be lowered for the mix it gets.
     """
     groups: dict[tuple[str, ...], list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         shape = candidate.shape
-        groups[shape.model, shape.gpu, shape.weights, shape.kv_cache, *candidate.cells].append(candidate)
-    kept = [c for key in sorted(groups) for c in _undominated(groups[key])]
+        served = "+".join(sorted(candidate.services))
+        groups[shape.model, shape.gpu, shape.weights, shape.kv_cache, served, *candidate.cells].append(candidate)
+    most_copies = 1 if spare_replicas > 1 else MOST_COPIES
+    kept = [c for key in sorted(groups) for c in _undominated(groups[key], most_copies)]
     return sorted(kept, key=lambda c: c.name)
 
 
-def _undominated(group: list[Candidate]) -> list[Candidate]:
+def _undominated(group: list[Candidate], most_copies: int) -> list[Candidate]:
     members = sorted(group, key=lambda c: (c.shape.gpus, c.min_replicas, -c.mean_batch, c.name))
-    replaces = _replaces(members)
+    replaces = _replaces(members, most_copies)
     alive: list[int] = []
     for j in range(len(members)):
         if not replaces[alive, j].any():
@@ -141,7 +106,7 @@ def _undominated(group: list[Candidate]) -> list[Candidate]:
     return [members[i] for i in alive]
 
 
-def _replaces(members: list[Candidate]) -> NDArray[np.bool_]:
+def _replaces(members: list[Candidate], most_copies: int) -> NDArray[np.bool_]:
     """Tell, for [i, j], whether k replicas of i do all that one of j does, wherever j may be used."""
     workloads = sorted({w for c in members for w in c.services})
     rows = _needs(members, workloads)
@@ -156,7 +121,8 @@ def _replaces(members: list[Candidate]) -> NDArray[np.bool_]:
     spanned = np.array([c.shape.nodes_spanned for c in members])
     least = np.array([c.min_replicas for c in members])
     return np.asarray(
-        (copies * gpus[:, None] <= gpus[None, :])
+        (copies <= most_copies)
+        & (copies * gpus[:, None] <= gpus[None, :])
         & (node[:, None] <= node[None, :])
         & (spanned[:, None] <= spanned[None, :])
         & (least[:, None] <= copies * least[None, :])

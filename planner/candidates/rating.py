@@ -1,4 +1,4 @@
-"""Rate the shapes of a model in two passes: mean flow over all of them, latency tails on those that are left."""
+"""Rate the shapes of a model: formats that others replace go first, then the largest batch within all limits is found."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.candidates.dominance import kept_formats, kept_shapes
+from planner.candidates.dominance import kept_formats
 from planner.candidates.operating import Cells, candidates_of
 from planner.candidates.pairs import ShapeArrays, kv_load, limits_of, make_pairs, pair_indices
 from planner.candidates.rating_types import PoolRating
 from planner.candidates.sharing import rate_shared
 from planner.candidates.types import Array, Candidate, Rejection, ResolvedModel, ResolvedWorkload, Shape
 from planner.physics.constants import SpeedConstants
-from planner.physics.latency import largest_batch, throughput
+from planner.physics.latency import largest_batch
 
 POOL_CLASSES = (1, 2, 4, 8)  # replica counts from which a rating holds: pooling pays most for the first few
-TYPICAL_POOL = 4.0
-CHEAP_LADDER = 2.0 ** np.arange(-4.0, 10.5, 0.5)  # mean batches of the first pass
 JUST_BELOW = 0.999  # batch and rate stay this much below the limit, for the slots that the cap takes away
 SAME_RATING = 0.03  # a larger pool class must gain more than this to be a candidate of its own
 LATENCY_RULE = "latency"
@@ -27,7 +25,7 @@ LATENCY_RULE = "latency"
 
 @dataclass(frozen=True)
 class Rating:
-    """What the second pass found, arrays [pool class, shape, workload]; see `planner.physics.latency.Largest`."""
+    """What rating found, arrays [pool class, shape, workload]; see `planner.physics.latency.Largest`."""
 
     batch: Array
     rate: Array
@@ -53,35 +51,14 @@ def rate_shapes(
     arrays = ShapeArrays.of(model, shapes, constants)
     keep, rejections = kept_formats(arrays) if model.spec.uniform_format else (np.arange(len(shapes)), [])
     arrays = arrays.take(keep)
-    keep, dominated = kept_shapes(arrays.shapes, _mean_rates(arrays, workloads))
-    arrays = arrays.take(keep)
-    rating = _second_pass(arrays, workloads)
-    rejections += dominated + _latency_rejections(arrays, workloads, rating)
+    rating = _rate(arrays, workloads)
+    rejections += _latency_rejections(arrays, workloads, rating)
     pools = _useful_pools(model, workloads, rating)
     shared = rate_shared(arrays, workloads, pools)
     return candidates_of(arrays, workloads, pools, shared, cells, node_sizes), rejections
 
 
-def _mean_rates(arrays: ShapeArrays, workloads: Sequence[ResolvedWorkload]) -> Array:
-    """First pass: return the largest mean flow, requests/s by [shape, workload], with the mean step within TPOT."""
-    shape_of, workload_of = pair_indices(len(arrays.shapes), len(workloads))
-    load = kv_load(arrays, workloads, shape_of, workload_of)
-    pairs = make_pairs(arrays, workloads, shape_of, workload_of, load.slots, np.full(shape_of.size, TYPICAL_POOL))
-    grid = np.broadcast_to(CHEAP_LADDER[:, None], (CHEAP_LADDER.size, shape_of.size))
-    flow = throughput(pairs, grid)
-    able = (grid <= np.minimum(load.slots, pairs.slots)) & (flow.mean_step_s <= _step_limits(workloads)[workload_of])
-    able[0] = True  # whether a nearly empty replica meets the limits is for the second pass to say
-    rates = np.where(able, flow.requests_per_s, 0.0).max(axis=0)
-    return np.asarray(rates.reshape(len(arrays.shapes), len(workloads)))
-
-
-def _step_limits(workloads: Sequence[ResolvedWorkload]) -> Array:
-    return np.array(
-        [min((s for k, s in w.spec.slo.items() if k.startswith(("tpot", "itl"))), default=np.inf) for w in workloads]
-    )
-
-
-def _second_pass(arrays: ShapeArrays, workloads: Sequence[ResolvedWorkload]) -> Rating:
+def _rate(arrays: ShapeArrays, workloads: Sequence[ResolvedWorkload]) -> Rating:
     """Find the largest mean batch within all latency limits, for every pool class."""
     shape_of, workload_of = pair_indices(len(arrays.shapes), len(workloads))
     classes = np.repeat(np.array(POOL_CLASSES, dtype=np.float64), shape_of.size)
@@ -121,7 +98,7 @@ def _useful_pools(model: ResolvedModel, workloads: Sequence[ResolvedWorkload], r
     A larger class is of use only where it rates some workload higher, and where the class below needs more replicas than
     it asks for: else the lower class serves everything on no more of them.
     """
-    planned = np.array([w.planned_requests_per_s for w in workloads])
+    planned = np.array([w.planned_requests_per_s * w.spec.traffic.peak_to_mean_30s for w in workloads])
     pools: list[PoolRating] = []
     useful = np.ones(rating.rate.shape[1], dtype=bool)
     best = np.zeros_like(rating.rate[0])

@@ -47,7 +47,7 @@ def build_table(spec: FleetSpec, catalog: Catalog, knowledge: Knowledge) -> Cand
     for name, model in models.items():
         served = [w for w in workloads.values() if w.model == name]
         rated, lost = rate_shapes(model, served, shapes[name], cells, node_sizes, knowledge.constants)
-        kept = kept_candidates(rated)
+        kept = kept_candidates(rated, model.reliability.spare_replicas)
         candidates += kept
         rejections += lost
         rejections += _dominated(shapes[name], kept, rejections)
