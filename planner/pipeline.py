@@ -12,6 +12,7 @@ from pathlib import Path
 from planner import __version__
 from planner.candidates.knowledge import Knowledge
 from planner.candidates.table import build_table
+from planner.candidates.types import Assumption
 from planner.catalog import Catalog
 from planner.diagnostics import Diagnostic, DiagnosticError
 from planner.physics.constants import SpeedConstants
@@ -25,12 +26,13 @@ from planner.policy import evaluate
 from planner.policy.facts import PlanFacts
 from planner.program.data import FleetProblem
 from planner.program.problem import fleet_problem, with_services
-from planner.solve.fleet import SolveLimits, mend, solve
-from planner.solve.outcome import Infeasible, Unproven, Unsolved
+from planner.solve.fleet import Answered, SolveLimits, mend, solve
+from planner.solve.outcome import Infeasible, Solution, Unproven, Unsolved
 from planner.solve.packing import Packing
 from planner.spec import FleetSpec, LoadedSpec
 
 MOST_ROUNDS = 12
+VISIBLE_SHARE = 1e-3  # smaller changes of the bound are not worth a line
 Progress = Callable[[str, float], None]
 """Called with the name of a finished stage and the seconds it took."""
 
@@ -96,11 +98,12 @@ def make_plan(prepared: Prepared, options: Options, progress: Progress = lambda 
     table = build_table(spec, catalog, knowledge)
     clock.lap("candidates")
     as_of = spec.planning.as_of or catalog.newest_price_date()
-    context = Context(spec, table, as_of, _digests(prepared, as_of), _versions())
+    context = Context(spec, table, as_of, _digests(prepared, as_of, options), _versions())
     unserved = explain_unserved(spec, table)
     if unserved is not None:
         return infeasible_plan(context, unserved)
-    limits = SolveLimits(options.gap if options.gap is not None else spec.planning.gap, options.time_limit_s)
+    gap = options.gap if options.gap is not None else spec.planning.gap
+    limits = SolveLimits(gap, None if options.time_limit_s is None else time.monotonic() + options.time_limit_s)
     plan = _solve_and_audit(context, catalog, knowledge.constants, limits, options, clock)
     clock.lap("plan")
     return plan
@@ -140,10 +143,25 @@ def _solve_and_audit(
         clock.lap("rate pools")
         if isinstance(found, Settled):
             status: Status = "unproven" if isinstance(outcome, Unproven) else "solved"
-            return _audited(replace(context, table=found.table), catalog, found, packing, status, constants)
+            rated = replace(found.table, assumptions=(*table.assumptions, *_rerated(answered, outcome.solution)))
+            return _audited(replace(context, table=rated), catalog, found, packing, status, constants)
         table = found.table
         answered = mend(answered, with_services(problem, table), limits, found.changed)
-    raise BrokenPlan(f"pools still miss their limits after {MOST_ROUNDS} rounds of correction")
+    return unsolved_plan(
+        context, f"pools still miss limits at the mix they get after {MOST_ROUNDS} rounds of correction"
+    )
+
+
+def _rerated(answered: Answered, solution: Solution) -> list[Assumption]:
+    """Disclose what lowering capacities at the mixes that pools got has done to the bound."""
+    first, last = answered.uncut_bound, solution.bound
+    if first >= last * (1.0 - VISIBLE_SHARE):
+        return []
+    value = (
+        f"shared pools were rated lower at the mix they got: the bound rose from {first:.2f} to {last:.2f} by it; "
+        "fleets that mix workloads otherwise may lie between"
+    )
+    return [Assumption("planning.rerated", value, "rating of shared pools at their real mix")]
 
 
 def _audited(
@@ -167,13 +185,13 @@ def _write_lp(problem: FleetProblem, path: Path) -> None:
     write_lp(problem, path)
 
 
-def _digests(prepared: Prepared, as_of: date) -> Digests:
+def _digests(prepared: Prepared, as_of: date, options: Options) -> Digests:
     document = prepared.loaded.document
     text = "\n".join(document.lines) if document is not None else ""
     catalog = prepared.catalog.digest()
     calibration = sha256(repr(sorted(prepared.catalog.calibration().items())))
     spec = sha256(text)
-    inputs = sha256(f"{spec}\n{catalog}\n{as_of.isoformat()}\n{__version__}")
+    inputs = sha256(f"{spec}\n{catalog}\n{as_of.isoformat()}\n{options.gap}\n{__version__}")
     return Digests(spec=spec, catalog=catalog, calibration=calibration, inputs=inputs, plan="")
 
 

@@ -132,11 +132,23 @@ def _rejected(rule: str, entry: str, reason: str, gpu: str = "") -> Rejection:
     return Rejection(rule=rule, model="", shape=entry, gpu=gpu, reason=reason)
 
 
+_BASES = {
+    "listed": "list prices of",
+    "derived": "prices derived from another region's, list of",
+    "ratio": "ESTIMATED prices, by a ratio to the list of",
+    "negotiated": "own prices or discounts, list of",
+}
+
+
 def _assumptions(offers: list[PricedOffer]) -> Iterator[Assumption]:
-    by_source = sorted(
-        {(o.provider, o.price.date, o.price.source) for o in offers if o.price.basis in ("listed", "derived")}
-    )
-    for provider, date, source in by_source:
-        stale = any(o.price.stale_unknown for o in offers if (o.provider, o.price.source) == (provider, source))
+    """Yield one line for every provider, basis, date and source of prices; prices of owned hardware are the user's."""
+    groups: dict[tuple[str, str, str, str], bool] = {}
+    for offer in offers:
+        price = offer.price
+        if price.basis in _BASES:
+            key = (offer.provider, price.basis, price.date, price.source)
+            groups[key] = groups.get(key, False) or price.stale_unknown
+    for (provider, basis, date, source), stale in sorted(groups.items()):
         note = ", exact date unknown" if stale else ""
-        yield Assumption(f"prices.{provider}", f"list prices of {date or 'unknown date'}{note}", source)
+        value = f"{_BASES[basis]} {date}{note}" if date else "own prices"
+        yield Assumption(f"prices.{provider}", value, source)

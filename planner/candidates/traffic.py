@@ -51,11 +51,11 @@ def _resolve(name: str, workload: WorkloadSpec, model: ResolvedModel) -> Resolve
 
 
 def length_points(lengths: Lengths) -> Array:
-    """Return `LENGTH_POINTS` equally likely lengths in tokens, ascending; each is the mean of its bin."""
+    """Return `LENGTH_POINTS` equally likely lengths in tokens, ascending, with the mean of the distribution."""
     count = LENGTH_POINTS * POINTS_PER_BIN
     points = np.array([lengths.quantile((i + 0.5) / count) for i in range(count)])
     bins: Array = points.reshape(LENGTH_POINTS, POINTS_PER_BIN).mean(axis=1)
-    return np.maximum(bins, 1.0)
+    return np.asarray(np.maximum(bins * (lengths.mean / float(bins.mean())), 1.0))
 
 
 def _prefill(prompts: Array, shared_tokens: float, hit_rate: float) -> tuple[Array, Array]:

@@ -153,6 +153,7 @@ def shape_name(gpu: str, layout: Layout, weights: str, kv_cache: str) -> str:
     parts = [f"tp{layout.tensor}"]
     parts += [f"pp{layout.pipeline}"] if layout.pipeline > 1 else []
     parts += [f"dp{layout.attention_data}"] if layout.attention_data > 1 else []
+    parts += [f"ep{layout.expert}"] if layout.expert > 1 else []
     return f"{gpu}-{''.join(parts)}-{weights}-kv{kv_cache}"
 
 

@@ -5,7 +5,7 @@ Nothing here looks at the program, its rows or the solver's word: shapes are reb
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -153,21 +153,51 @@ def _load(a: _Audit, pool: Pool, replicas: int, rates: Mapping[str, float]) -> P
 
 
 def _nodes(a: _Audit) -> Iterator[Violation]:
-    """Replicas fit the nodes at the place they are said to lie, and stock, limits and types hold."""
-    room: Counter[tuple[str, str, str]] = Counter()
-    for node in a.plan.nodes:
-        room[node.gpu, node.provider, node.region] += node.nodes * node.gpus_per_node
-    used: Counter[tuple[str, str, str]] = Counter()
-    for pool in a.pools:
-        per_replica = a.shape(pool).gpus
-        for place in pool.placement:
-            used[pool.gpu, place.provider, place.region] += place.replicas * per_replica
+    """Every replica fits nodes that are paid for, at its place, where all workloads of its pool are allowed."""
+    bins = [_Bin(a.offers[n.offer], a.offers[n.offer].gpus_per_node) for n in a.plan.nodes for _ in range(n.nodes)]
+    for pool in a.plan.pools:
         if sum(place.replicas for place in pool.placement) != pool.replicas:
             yield Violation("placement", pool.name, "the placement does not add up to the replicas")
-    for key, gpus in used.items():
-        if gpus > room[key]:
-            yield Violation("placement", "/".join(key), f"{gpus} GPUs are used of {room[key]} bought")
+    for pool in sorted(a.pools, key=lambda p: (-a.shape(p).gpus, -a.shape(p).node_gpus, len(_fitting(a, p, bins)))):
+        yield from _placed(a, pool, bins)
     yield from _stock(a)
+
+
+@dataclass
+class _Bin:
+    """A node of an offer, and its GPUs that are still free."""
+
+    offer: PricedOffer
+    free: int
+
+
+def _fitting(a: _Audit, pool: Pool, bins: list[_Bin]) -> list[_Bin]:
+    """Return the nodes that may hold some of the pool, by GPU type and by the selectors of all its workloads."""
+    allowed = {b.offer.name for b in bins if all(_admitted(a, w, b.offer) for w in pool.workloads)}
+    return [b for b in bins if b.offer.gpu == pool.gpu and b.offer.name in allowed]
+
+
+def _placed(a: _Audit, pool: Pool, bins: list[_Bin]) -> Iterator[Violation]:
+    """Put the replicas of a pool on nodes, fullest first, and say which find none."""
+    shape = a.shape(pool)
+    for place in pool.placement:
+        here = [b for b in bins if (b.offer.provider, b.offer.region) == (place.provider, place.region)]
+        if not _fitting(a, pool, here):
+            yield Violation(
+                "selector", pool.name, f"{place.provider}/{place.region} has no node allowed for its workloads"
+            )
+            continue
+        for replica in range(place.replicas):
+            able = [b for b in _fitting(a, pool, here) if b.free >= shape.node_gpus]
+            if shape.nodes_spanned > 1:
+                able = [b for b in able if b.free == b.offer.gpus_per_node == shape.node_gpus]
+            able.sort(key=lambda b: (b.free, b.offer.name))
+            if len(able) < shape.nodes_spanned:
+                where = f"{place.provider}/{place.region}"
+                yield Violation("placement", pool.name, f"no node is left at {where} for replica {replica + 1}")
+                break
+            for node in able[: shape.nodes_spanned]:
+                node.free -= shape.node_gpus
 
 
 def _stock(a: _Audit) -> Iterator[Violation]:
@@ -209,20 +239,6 @@ def _rules(a: _Audit) -> Iterator[Violation]:
         replicas = sum(p.replicas for p in pools)
         if pools and replicas < model.reliability.min_replicas:
             yield Violation("min_replicas", name, f"{replicas} replicas of {model.reliability.min_replicas}")
-
-
-def _selectors(a: _Audit) -> Iterator[Violation]:
-    """Every workload is served only where its own and its model's selectors allow."""
-    by_place: dict[tuple[str, str, str], list[PricedOffer]] = defaultdict(list)
-    for node in a.plan.nodes:
-        by_place[node.gpu, node.provider, node.region].append(a.offers[node.offer])
-    for pool in a.plan.pools:
-        for place in pool.placement:
-            offers = by_place[pool.gpu, place.provider, place.region]
-            for workload in pool.workloads:
-                if not any(_admitted(a, workload, offer) for offer in offers):
-                    where = f"{place.provider}/{place.region}"
-                    yield Violation("selector", f"{pool.name}/{workload}", f"{where} is not allowed for it")
 
 
 def _admitted(a: _Audit, workload: str, offer: PricedOffer) -> bool:
@@ -274,7 +290,6 @@ CHECKS: tuple[Callable[[_Audit], Iterator[Violation]], ...] = (
     _latency,
     _nodes,
     _rules,
-    _selectors,
     _spares,
 )
 

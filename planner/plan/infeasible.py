@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -33,7 +34,7 @@ def explain_unserved(spec: FleetSpec, table: CandidateTable) -> InfeasibleReport
         nearest = _nearest_by_gpu(found)
         reasons.append(f"no candidate can serve workload {name} of model {model}")
         reasons += [f"{gpu}: {r.shape or 'all shapes'}: {r.reason}" for gpu, r in nearest[:MOST_REASONS]]
-        conflict += _keys(spec, name, model, [r for _, r in nearest])
+        conflict += _keys(spec, name, model, table.models[model].max_model_len, [r for _, r in nearest])
     reasons += [r.reason for r in table.rejections if r.rule in ("no-price", "supply-ended")][:MOST_REASONS]
     return InfeasibleReport(reason="\n".join(dict.fromkeys(reasons)), conflict=_unique(conflict), relaxations=())
 
@@ -51,7 +52,9 @@ def _rank(rejection: Rejection) -> int:
     return RULE_ORDER.index(rejection.rule) if rejection.rule in RULE_ORDER else len(RULE_ORDER)
 
 
-def _keys(spec: FleetSpec, workload: str, model: str, rejections: list[Rejection]) -> Iterator[Conflict]:
+def _keys(
+    spec: FleetSpec, workload: str, model: str, table_length: int, rejections: list[Rejection]
+) -> Iterator[Conflict]:
     """Yield the user's own keys behind the nearest rejections."""
     for rejection in sorted(rejections, key=_rank):
         match rejection.rule:
@@ -61,7 +64,7 @@ def _keys(spec: FleetSpec, workload: str, model: str, rejections: list[Rejection
                         yield Conflict(key=f"workloads.{workload}.slo.{key}", value=f"{limit * 1e3:g} ms")
             case "hbm-fit":
                 length = spec.models[model].max_model_len
-                yield Conflict(key=f"models.{model}.max_model_len", value=str(length or "default"))
+                yield Conflict(key=f"models.{model}.max_model_len", value=f"{length or table_length} tokens")
                 yield Conflict(key="supply.offers", value=rejection.gpu)
             case "quality-floor":
                 yield Conflict(key=f"models.{model}.min_quality", value=f"{spec.models[model].min_quality:.2%}")
@@ -135,7 +138,7 @@ def _ways(spec: FleetSpec, problem: FleetProblem) -> Iterator[_Way]:
             "supply.budget",
             now,
             replace(problem, budget_usd_per_h=None),
-            lambda s: f"{_cost(problem, s) * hours:.0f} USD/month",
+            lambda s: f"{math.ceil(_cost(problem, s) * hours)} USD/month",
         )
     for gpu, limit in sorted(problem.gpu_limits.items()):
         others = {g: n for g, n in problem.gpu_limits.items() if g != gpu}

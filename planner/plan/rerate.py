@@ -13,7 +13,7 @@ from planner.plan.reroute import Rates, reroutes
 from planner.program.data import FleetProblem
 from planner.program.problem import with_services
 from planner.solve.outcome import Solution
-from planner.solve.routing import route
+from planner.solve.routing import route, spread
 
 LEAST_CUT = 0.995  # every correction takes at least this much, so that rounds end
 MOST_ROUTINGS = 8
@@ -50,6 +50,8 @@ def settle(
     for _ in range(MOST_ROUTINGS):
         pools = pool_loads(table, solution)
         rerouted = reroutes(problem, solution, pools)
+        if rerouted is None:
+            break
         cuts = _cuts(table, pools, _degraded(pools, rerouted, problem), constants)
         if not cuts:
             return Settled(table, problem, solution, draft_pools(table, pools, constants), rerouted)
@@ -60,23 +62,23 @@ def settle(
         if rates is None:
             break
         solution = replace(solution, rates=rates)
-    return Unsettled(table, frozenset(changed))
+    return Unsettled(table, frozenset(changed or {m.name for m in table.models.values()}))
 
 
 def _routes(problem: FleetProblem, solution: Solution) -> dict[tuple[str, str], float] | None:
-    """Route the planned demand over the fleet, or return None when it no longer carries it, whole or short of spares."""
+    """Route the planned demand over the fleet, or return None when it no longer carries it."""
     rates: dict[tuple[str, str], float] = {}
     for rule in problem.rules:
         planned = {d.workload: d.planned_requests_per_s for d in problem.demands_of(rule.model)}
         found = route(problem, rule.model, solution.replicas, planned)
         if not found.carries:
             return None
-        rates.update(found.rates)
+        rates.update(spread(problem, rule.model, solution.replicas, found).rates)
     return dict(sorted(rates.items()))
 
 
 def _degraded(pools: Sequence[LoadedCandidate], rerouted: Mapping[str, Rates], problem: FleetProblem) -> list[PoolLoad]:
-    """Return the loads of every pool in every loss of spares; a loss that cannot be carried overloads the lost pool."""
+    """Return the loads of every pool in every loss of spares."""
     spares = {r.model: r.spare_replicas for r in problem.rules}
     by_name = {load.name: load for _, load in pools}
     loads: list[PoolLoad] = []

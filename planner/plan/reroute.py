@@ -12,8 +12,11 @@ from planner.solve.routing import route
 Rates = Mapping[str, Mapping[str, float]]
 
 
-def reroutes(problem: FleetProblem, solution: Solution, pools: Sequence[LoadedCandidate]) -> dict[str, Rates]:
-    """Return requests/s by pool and workload, for the loss of the spares of each pool whose model has some."""
+def reroutes(problem: FleetProblem, solution: Solution, pools: Sequence[LoadedCandidate]) -> dict[str, Rates] | None:
+    """Return requests/s by pool and workload, for the loss of the spares of each pool whose model has some.
+
+    None when some loss cannot be carried.
+    """
     spares = {r.model: r.spare_replicas for r in problem.rules}
     names = {candidate.name: load.name for candidate, load in pools}
     found: dict[str, Rates] = {}
@@ -24,7 +27,10 @@ def reroutes(problem: FleetProblem, solution: Solution, pools: Sequence[LoadedCa
             left[lost.name] = max(0, left[lost.name] - spares[model])
             demand = {d.workload: d.requests_per_s for d in problem.demands_of(model)}
             by_pool: dict[str, dict[str, float]] = {}
-            for (workload, candidate), rate in route(problem, model, left, demand).rates.items():
+            routing = route(problem, model, left, demand)
+            if not routing.carries:
+                return None
+            for (workload, candidate), rate in routing.rates.items():
                 by_pool.setdefault(names.get(candidate, candidate), {})[workload] = rate
             found[load.name] = by_pool
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
@@ -15,42 +16,56 @@ from planner.solve.highs import Answer, Effort, Status, minimise
 from planner.solve.merge import merged
 from planner.solve.outcome import Infeasible, Outcome, Solution, Solved, Unproven, Unsolved
 from planner.solve.packing import Packing, pack
-from planner.solve.routing import route
+from planner.solve.routing import route, spread
 from planner.solve.spares import fragile_pools, with_losses
 from planner.solve.tolerance import GAP_ATOL, to_count
 
+LEAST_TIME_S = 0.01
 COMPLETION_GAP_SHARE = 0.1  # completing given replicas is easy: solve it well within the gap
 GAP_SHARE_FOR_SEARCH = 0.98  # the search aims below the gap asked for, so that tie-breaks and rounding do not exceed it
 
 
 @dataclass(frozen=True)
 class SolveLimits:
-    """What a solve aims for and when it stops. `time_limit_s` is wall time: an emergency brake, not part of an answer."""
+    """What a solve aims for and when it stops.
+
+    `deadline_s` is a moment of `time.monotonic`: an emergency brake, after which what was found is returned, unproven.
+    """
 
     gap: float
-    time_limit_s: float | None = None
+    deadline_s: float | None = None
     max_nodes: int | None = None
+
+    @property
+    def time_left_s(self) -> float | None:
+        """Seconds until the deadline, None without one."""
+        return None if self.deadline_s is None else max(LEAST_TIME_S, self.deadline_s - time.monotonic())
 
 
 @dataclass(frozen=True)
 class Known:
-    """What an earlier solve proved and found: a bound that still holds, and replicas by candidate to keep at first."""
+    """What earlier solves proved and found: bounds that still hold, and replicas by candidate to keep at first.
+
+    `bound` holds for the problem as it is now, `uncut_bound` for the one as it was first rated (None: they are the same).
+    """
 
     bound: float
     kept: Mapping[str, int]
+    uncut_bound: float | None = None
 
 
 @dataclass(frozen=True)
 class Answered:
     """The outcome of a solve, the nodes its replicas lie on, and the problem with all rows that were added on the way.
 
-    `search_bound` is the bound on the program's objective, tie-breaks included, for solves that follow.
+    `search_bound` and `uncut_bound` are bounds on the program's objective, tie-breaks included, for solves that follow.
     """
 
     outcome: Outcome
     packing: Packing | None
     problem: FleetProblem
     search_bound: float = 0.0
+    uncut_bound: float = 0.0
 
 
 def solve(problem: FleetProblem, limits: SolveLimits) -> Answered:
@@ -70,14 +85,16 @@ def solve(problem: FleetProblem, limits: SolveLimits) -> Answered:
 def mend(answered: Answered, problem: FleetProblem, limits: SolveLimits, changed: Collection[str]) -> Answered:
     """Solve again after the capacities of some candidates of the models `changed` fell, as `problem` states them.
 
-    The bound of `answered` still holds, because capacities only fall; the other models keep their replicas at first.
+    The bounds of `answered` still hold, because capacities only fall; the other models keep their replicas at first. The
+    bound that follows is that of the problem as it is now rated; `uncut_bound` stays that of the first rating.
     """
     unserved = _unserved(problem)
     if unserved is not None:
         return Answered(unserved, None, problem)
     outcome = answered.outcome
     replicas = outcome.solution.replicas if isinstance(outcome, Solved | Unproven) else {}
-    return _solve(problem, limits, Known(answered.search_bound, _kept(problem, replicas, changed)))
+    known = Known(answered.search_bound, _kept(problem, replicas, changed), answered.uncut_bound)
+    return _solve(problem, limits, known)
 
 
 def _unserved(problem: FleetProblem) -> Infeasible | None:
@@ -108,8 +125,10 @@ def _solve(problem: FleetProblem, limits: SolveLimits, known: Known) -> Answered
         fragile = fragile_pools(problem, replicas)
         if not fragile:
             outcome, packing = _outcome(problem, answer, replicas, placed, nodes, limits)
-            return Answered(outcome, packing, problem, answer.bound)
-        known = Known(answer.bound, _kept(problem, found, {c.model for c in fragile}))
+            uncut = answer.bound if known.uncut_bound is None else known.uncut_bound
+            return Answered(outcome, packing, problem, answer.bound, uncut)
+        kept = _kept(problem, found, {c.model for c in fragile})
+        known = Known(answer.bound, kept, known.uncut_bound)
         problem = with_losses(problem, replicas, fragile)
 
 
@@ -120,11 +139,11 @@ def _minimise(program: CompiledProgram, limits: SolveLimits, known: Known) -> An
     if relaxed.status is Status.INFEASIBLE:
         return relaxed
     bound = max(known.bound, relaxed.objective)
-    near = Effort(gap * COMPLETION_GAP_SHARE, 0.0, limits.max_nodes, limits.time_limit_s, bound / (1.0 - gap))
+    near = Effort(gap * COMPLETION_GAP_SHARE, 0.0, limits.max_nodes, limits.time_left_s, bound / (1.0 - gap))
     completed = minimise(with_replicas(program, known.kept), near)
     if completed.point is not None and completed.objective - bound <= gap * completed.objective:
         return Answer(Status.OPTIMAL, completed.point, completed.objective, bound)
-    answer = minimise(program, replace(near, relative_gap=gap))
+    answer = minimise(program, replace(near, relative_gap=gap, time_limit_s=limits.time_left_s))
     if answer.point is None or answer.objective > completed.objective:
         status = answer.status if completed.point is None else Status.LIMIT
         answer = replace(completed, status=status, bound=answer.bound if answer.bound < np.inf else bound)
@@ -168,14 +187,15 @@ def _outcome(
     )
     if solution.gap <= limits.gap + GAP_ATOL:
         return Solved(solution), packing
-    return Unproven(solution, "a limit was reached before the gap was closed"), packing
+    return Unproven(solution, "the gap to the proven bound is above the one asked for"), packing
 
 
 def _rates(problem: FleetProblem, replicas: Mapping[str, int]) -> dict[tuple[str, str], float]:
     rates: dict[tuple[str, str], float] = {}
     for rule in problem.rules:
         demand = {d.workload: d.planned_requests_per_s for d in problem.demands_of(rule.model)}
-        rates.update(route(problem, rule.model, replicas, demand).rates)
+        routing = route(problem, rule.model, replicas, demand)
+        rates.update(spread(problem, rule.model, replicas, routing).rates)
     return dict(sorted(rates.items()))
 
 

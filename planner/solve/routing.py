@@ -15,6 +15,7 @@ from planner.solve.highs import Effort, Status, minimise
 from planner.solve.tolerance import FEASIBILITY_RTOL, RATE_ATOL_REQUESTS_PER_S
 
 ENOUGH = 1.0 + FEASIBILITY_RTOL
+IDLE_SHARE = 0.05  # of a workload, or of the room of a pool that would stay idle
 FULL_LOAD = 1e6  # load of a fleet that cannot serve some workload at all
 
 
@@ -53,6 +54,25 @@ def route(problem: FleetProblem, model: str, replicas: Mapping[str, int], demand
     prices = dict(zip(sorted(demand), answer.row_prices.tolist(), strict=False))
     weights = {w: price for w, price in prices.items() if price > 0.0}
     return Routing(dict(sorted(rates.items())), float(answer.point[-1]), weights)
+
+
+def spread(problem: FleetProblem, model: str, replicas: Mapping[str, int], routing: Routing) -> Routing:
+    """Give every pool some traffic: one that the routing leaves idle takes a little of a workload from its main pool.
+
+    No load rises above the largest one, as long as an idle pool takes no more than `IDLE_SHARE` of what it could.
+    """
+    rates = dict(routing.rates)
+    for idle in problem.columns_of(model):
+        if replicas.get(idle.name, 0) == 0 or any(c == idle.name for _, c in rates):
+            continue
+        servers = [(rate, w, c) for (w, c), rate in rates.items() if w in idle.services]
+        if servers:
+            rate, workload, server = max(servers)
+            room = replicas[idle.name] / max(row_needs(idle, idle.services[workload]))
+            moved = IDLE_SHARE * min(rate, routing.load * room)
+            rates[workload, server] -= moved
+            rates[workload, idle.name] = moved
+    return replace(routing, rates=dict(sorted(rates.items())))
 
 
 def most_rate(

@@ -13,10 +13,12 @@ def headline(plan: Plan) -> Block:
     """Return the first lines of a report."""
     name = figures.visible(plan.fleet)
     if plan.objective is None:
-        return Lines(f"{name}: infeasible", ())
+        if plan.status == "infeasible":
+            return Lines(f"{name}: infeasible", ())
+        return Lines(f"{name}: no plan found, and none proven impossible", (figures.visible(plan.unsolved or ""),))
     size = [figures.count(len(plan.workloads), "workload"), figures.count(len(plan.pools), "pool")]
     size.append(figures.count(sum(p.gpus for p in plan.pools), "GPU"))
-    ruled_out = f"{figures.count(plan.rejections.total, 'shape')} ruled out"
+    ruled_out = f"{figures.count(plan.candidates, 'candidate')} ({plan.rejections.total:,} ruled out)"
     first = f"{name}: {', '.join(size)}; {ruled_out}; {_proof(plan, plan.objective)}"
     return Lines(first, tuple(_money(plan, plan.objective)))
 
@@ -33,7 +35,9 @@ def _money(plan: Plan, objective: Objective) -> list[str]:
     cost = f"{figures.usd(objective.usd_per_hour)} per hour, {figures.usd(objective.usd_per_month)} per month"
     lines = [f"Recommended fleet: {cost} ({figures.number(hours)} h)."]
     if objective.bound_usd_per_hour is not None:
-        lines.append(f"Lower bound on the cost of any fleet: {figures.usd(objective.bound_usd_per_hour)} per hour.")
+        lines.append(
+            f"Lower bound on the cost of any fleet at these ratings: {figures.usd(objective.bound_usd_per_hour)} per hour."
+        )
     else:
         unit = _UNITS[objective.minimised]
         value, bound = figures.number(objective.value), figures.number(objective.bound)
