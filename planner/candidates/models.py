@@ -11,6 +11,7 @@ from planner.spec.vocabulary import DEFAULT_MAX_MODEL_LEN_TOKENS
 
 WIDE_FORMATS = ("bf16", "fp16")
 NARROW_DEFAULTS = ("fp8", "int8", "int4")
+DEFAULT_ENGINE = "vllm"
 DEFAULT_KV_FORMATS = ("bf16", "fp8")
 
 
@@ -21,7 +22,13 @@ def resolve_models(spec: FleetSpec, catalog: Catalog) -> dict[str, ResolvedModel
 
 def _resolve(name: str, model: ModelSpec, spec: FleetSpec, catalog: Catalog) -> ResolvedModel:
     architecture = catalog.model(model.use or "").architecture()
-    engine = catalog.engine(model.engine.name, model.engine.version)
+    # The default version is that of the default engine; another engine is taken at its newest known release.
+    version = (
+        model.engine.version
+        if "version" in model.engine.model_fields_set or model.engine.name == DEFAULT_ENGINE
+        else None
+    )
+    engine = catalog.engine(model.engine.name, version)
     weights = model.weights or default_weights(architecture)
     kv_cache = model.kv_cache or DEFAULT_KV_FORMATS
     return ResolvedModel(
@@ -70,4 +77,7 @@ def model_assumptions(models: dict[str, ResolvedModel]) -> list[Assumption]:
         if engine.extrapolated or engine.memory_extrapolated:
             value = f"{engine.name} {engine.version} is planned with constants measured on {engine.versions} (memory: {engine.memory.versions})"
             found.append(Assumption(f"models.{name}.engine", value, f"catalog/engines/{engine.name}.yaml"))
+        if engine.generation == "local":
+            value = f"{engine.name} speeds are from single-stream benchmarks; many sequences at once were not measured"
+            found.append(Assumption(f"models.{name}.engine.concurrency", value, "catalog/calibration/default.yaml"))
     return found

@@ -85,11 +85,16 @@ def _latency_rejections(arrays: ShapeArrays, workloads: Sequence[ResolvedWorkloa
             key = str(rating.binding[-1, i, j])
             if key in workload.spec.slo:
                 limit, reach = workload.spec.slo[key], float(rating.best_s[-1, i, j])
-                reason = f"{key} of {limit * 1e3:.4g} ms: the best an idle replica reaches is {reach * 1e3:.4g} ms"
+                reason = f"{key} of {in_words(limit)}: the best an idle replica reaches is {in_words(reach)}"
             else:
                 reason = "no sequence of this workload fits the KV pool"
             rejections.append(Rejection(LATENCY_RULE, shape.model, shape.name, shape.gpu, reason, workload.name))
     return rejections
+
+
+def in_words(seconds: float) -> str:
+    """Return a time as people write it: milliseconds below one second."""
+    return f"{seconds:.4g} s" if seconds >= 1.0 else f"{seconds * 1e3:.4g} ms"
 
 
 def _useful_pools(model: ResolvedModel, workloads: Sequence[ResolvedWorkload], rating: Rating) -> list[PoolRating]:

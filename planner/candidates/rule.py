@@ -29,8 +29,12 @@ class Draft:
 
     @property
     def max_num_seqs(self) -> int:
-        """Most sequences of one replica: the user's cap, else what the engine defaults to on this device."""
-        return self.model.spec.engine.max_num_seqs or self.model.memory.max_num_seqs_on(self.device)
+        """Most sequences of one replica: the user's cap, else what the engine defaults to on this device.
+
+        Engines that serve one stream unless told otherwise are told so: the catalog's cap of the engine counts then.
+        """
+        default = self.model.memory.max_num_seqs_on(self.device)
+        return self.model.spec.engine.max_num_seqs or (default if default > 1 else self.model.engine.max_num_seqs)
 
     @cached_property
     def budget(self) -> HbmBudget:

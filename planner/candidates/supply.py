@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 
 from planner.candidates.types import Assumption, Price, PricedOffer, Rejection, Stock, Supply
 from planner.catalog import Catalog, CatalogOffer
@@ -10,6 +11,7 @@ from planner.spec import FleetSpec, OfferSpec
 
 OWNED_TERM = "owned"
 ON_DEMAND = "on-demand"
+OLD_PRICE_DAYS = 180
 
 
 def build_supply(spec: FleetSpec, catalog: Catalog) -> Supply:
@@ -28,7 +30,12 @@ def build_supply(spec: FleetSpec, catalog: Catalog) -> Supply:
             stock.append(Stock(entry, committed, offer.nodes))
     offers.sort(key=lambda o: o.name)
     stock.sort(key=lambda s: s.entry)
-    return Supply(tuple(offers), tuple(stock), tuple(rejections), tuple(_assumptions(offers)))
+    return Supply(
+        tuple(offers),
+        tuple(stock),
+        tuple(rejections),
+        tuple(_assumptions(offers, spec.planning.as_of or catalog.newest_price_date())),
+    )
 
 
 def _has_ended(spec: FleetSpec, offer: OfferSpec, catalog: Catalog) -> bool:
@@ -140,7 +147,7 @@ _BASES = {
 }
 
 
-def _assumptions(offers: list[PricedOffer]) -> Iterator[Assumption]:
+def _assumptions(offers: list[PricedOffer], as_of: date) -> Iterator[Assumption]:
     """Yield one line for every provider, basis, date and source of prices; prices of owned hardware are the user's."""
     groups: dict[tuple[str, str, str, str], bool] = {}
     for offer in offers:
@@ -148,7 +155,16 @@ def _assumptions(offers: list[PricedOffer]) -> Iterator[Assumption]:
         if price.basis in _BASES:
             key = (offer.provider, price.basis, price.date, price.source)
             groups[key] = groups.get(key, False) or price.stale_unknown
-    for (provider, basis, date, source), stale in sorted(groups.items()):
-        note = ", exact date unknown" if stale else ""
-        value = f"{_BASES[basis]} {date}{note}" if date else "own prices"
+    for (provider, basis, day, source), stale in sorted(groups.items()):
+        note = ", exact date unknown" if stale else _age(day, as_of)
+        value = f"{_BASES[basis]} {day}{note}" if day else "own prices"
         yield Assumption(f"prices.{provider}", value, source)
+
+
+def _age(day: str, as_of: date) -> str:
+    """Return a remark on prices older than `OLD_PRICE_DAYS`."""
+    try:
+        days = (as_of - date.fromisoformat(day)).days
+    except ValueError:
+        return ""
+    return f", {days} DAYS OLD" if days > OLD_PRICE_DAYS else ""

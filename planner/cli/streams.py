@@ -26,6 +26,8 @@ def prepare_streams() -> None:
 
 def answer(text: str) -> None:
     """Print the answer of a command. A reader that stops reading early, such as `head`, is no failure."""
+    if sys.stdout is None:
+        usage_error("standard output is closed")
     try:
         sys.stdout.write(text)
         sys.stdout.flush()

@@ -23,7 +23,7 @@ from planner.physics.latency import (
     tail,
     throughput,
 )
-from planner.physics.speed import resource_seconds
+from planner.physics.speed import resource_seconds, step_s
 
 SHARE_STEPS = 64  # shares of a pool's traffic that are tried when it misses a limit
 SHOWN = (("ttft", 0.50), ("ttft", 0.95), ("tpot", 0.50), ("tpot", 0.95))
@@ -47,7 +47,8 @@ class PoolState:
 
     `latency_s` maps (workload, SLO key) to the predicted percentile, `shown_s` the same over all traffic of the pool
     by (metric, percentile). `overload` is the load over the largest one that queues can bear; above 1 nothing holds.
-    `resource_s` splits the mean step by resource.
+    `resource_s` splits the mean step by resource, `decode_step_s` is a
+    step without prompts, `prompt_s` what a long prompt needs alone.
     """
 
     mean_batch: float
@@ -56,6 +57,7 @@ class PoolState:
     overload: float
     resource_s: Mapping[str, float]
     prompt_s: float
+    decode_step_s: float
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ def assess(
     latency = _latency(workloads, pools, at)
     resources = _resources(at.pairs, at.mixes, at.batch)
     prompt = _prompt_s(at.pairs, at.mixes)
+    decode = _decode_step_s(at.pairs, at.mixes, at.batch)
     return [
         PoolState(
             mean_batch=float(at.batch[i]),
@@ -90,6 +93,7 @@ def assess(
             overload=float(at.overload[i]),
             resource_s={name: float(values[i]) for name, values in resources.items()},
             prompt_s=float(prompt[i]),
+            decode_step_s=float(decode[i]),
         )
         for i in range(len(pools))
     ]
@@ -199,6 +203,13 @@ def _resources(pairs: Pairs, mixes: Sequence[ResolvedWorkload], batch: Array) ->
         "overhead": parts.overhead_s,
     }
     return {name: np.broadcast_to(np.asarray(v, dtype=np.float64), sequences.shape) for name, v in values.items()}
+
+
+def _decode_step_s(pairs: Pairs, mixes: Sequence[ResolvedWorkload], batch: Array) -> Array:
+    """Return the seconds of a step that only decodes, at the mean batch, confidence factor included."""
+    sequences = np.maximum(batch / np.asarray(pairs.step.streams), 1.0)
+    context = np.array([m.mean_input_tokens + m.mean_output_tokens / 2.0 for m in mixes])
+    return np.asarray(step_s(pairs.step, sequences, sequences, context) * pairs.step_factor)
 
 
 def _prompt_s(pairs: Pairs, mixes: Sequence[ResolvedWorkload]) -> Array:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from planner.candidates.rating import in_words
 from planner.candidates.types import CandidateTable, Rejection
 from planner.plan.schema import Conflict, InfeasibleReport, Relaxation
 from planner.program.data import FleetProblem, Stock
@@ -35,7 +36,10 @@ def explain_unserved(spec: FleetSpec, table: CandidateTable) -> InfeasibleReport
         reasons.append(f"no candidate can serve workload {name} of model {model}")
         reasons += [f"{gpu}: {r.shape or 'all shapes'}: {r.reason}" for gpu, r in nearest[:MOST_REASONS]]
         conflict += _keys(spec, name, model, table.models[model].max_model_len, [r for _, r in nearest])
-    reasons += [r.reason for r in table.rejections if r.rule in ("no-price", "supply-ended")][:MOST_REASONS]
+    unpriced = [r for r in table.rejections if r.rule in ("no-price", "supply-ended")]
+    if not table.supply.offers:
+        reasons += [r.reason for r in unpriced][:MOST_REASONS]
+        conflict += [Conflict(key=f"supply.offers.{r.shape}", value=r.rule) for r in unpriced]
     return InfeasibleReport(reason="\n".join(dict.fromkeys(reasons)), conflict=_unique(conflict), relaxations=())
 
 
@@ -61,15 +65,20 @@ def _keys(
             case "latency":
                 for key, limit in sorted(spec.workloads[workload].slo.items()):
                     if rejection.reason.startswith(key):
-                        yield Conflict(key=f"workloads.{workload}.slo.{key}", value=f"{limit * 1e3:g} ms")
+                        yield Conflict(key=f"workloads.{workload}.slo.{key}", value=in_words(limit))
             case "hbm-fit":
                 length = spec.models[model].max_model_len
                 yield Conflict(key=f"models.{model}.max_model_len", value=f"{length or table_length} tokens")
                 yield Conflict(key="supply.offers", value=rejection.gpu)
             case "quality-floor":
                 yield Conflict(key=f"models.{model}.min_quality", value=f"{spec.models[model].min_quality:.2%}")
+            case "layout":
+                yield Conflict(key=f"models.{model}.parallelism", value=rejection.reason)
             case "selector":
-                yield Conflict(key=f"models.{model}.allow", value="allow and deny admit no offer")
+                asked, served = spec.workloads[workload], spec.models[model]
+                where = f"workloads.{workload}" if not (asked.allow.is_any and asked.deny.is_any) else f"models.{model}"
+                allow = asked.allow if where.startswith("workloads") else served.allow
+                yield Conflict(key=f"{where}.{'deny' if allow.is_any else 'allow'}", value="it admits no offer")
 
 
 def _unique(conflicts: list[Conflict]) -> tuple[Conflict, ...]:

@@ -9,6 +9,7 @@ from planner.plan.assess import PoolState
 from planner.plan.schema import Resource
 
 PROMPT_SHARE_OF_TTFT = 0.5  # above this share of the limit, the prompt's own work is the cause and not the queue
+PROMPT_SHARE_OF_TPOT = 0.5  # a step without prompts below this share of the limit: prompts of others are the cause
 NEAR = 0.9  # a row or limit used beyond this is what holds the pool back
 
 LEVERS: dict[Resource, str] = {
@@ -35,6 +36,8 @@ def limited_by(state: PoolState, workloads: Mapping[str, ResolvedWorkload], hbm_
         return "capacity"
     if key.startswith("ttft"):
         return "compute" if state.prompt_s > PROMPT_SHARE_OF_TTFT * limit_s else "queueing"
+    if key.startswith(("tpot", "itl")) and state.decode_step_s < PROMPT_SHARE_OF_TPOT * limit_s:
+        return "compute"
     return slowest_part(state)
 
 

@@ -97,11 +97,12 @@ def _pool(
     used = _row_loads(problem, draft)
     requests = sum(load.rates.values())
     tokens = sum(r * table.workloads[w].mean_output_tokens for w, r in load.rates.items())
+    decodes = any(float(table.workloads[w].output_tokens.max()) > 1.0 for w in load.rates)
     scarce = limited_by(state, table.workloads, used[0])
     return Pool(
         name=load.name,
         model=model.name,
-        engine=Engine(name=model.engine.name, version=model.spec.engine.version),
+        engine=Engine(name=model.engine.name, version=model.engine.version),
         gpu=shape.gpu,
         tensor_parallel=shape.layout.tensor,
         pipeline_parallel=shape.layout.pipeline,
@@ -122,12 +123,12 @@ def _pool(
         hbm_bytes_per_gpu=hbm_bytes(budget),
         kv_tokens=budget.kv_tokens,
         max_concurrency=budget.max_concurrency,
-        mean_batch=state.mean_batch,
+        mean_batch=state.mean_batch if decodes else 0.0,
         predicted=Predicted(
             ttft_p50_s=state.shown_s["ttft", 0.50],
             ttft_p95_s=state.shown_s["ttft", 0.95],
-            tpot_p50_s=state.shown_s["tpot", 0.50],
-            tpot_p95_s=state.shown_s["tpot", 0.95],
+            tpot_p50_s=state.shown_s["tpot", 0.50] if decodes else 0.0,
+            tpot_p95_s=state.shown_s["tpot", 0.95] if decodes else 0.0,
             output_tokens_per_s=tokens,
             requests_per_s=requests,
         ),

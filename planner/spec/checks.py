@@ -14,6 +14,7 @@ from planner.spec.refuse import quoted
 from planner.spec.vocabulary import DEFAULT_MAX_MODEL_LEN_TOKENS
 from planner.spec.workload import WorkloadSpec
 
+TRUNCATION_ERROR_SHARE = 0.5  # a plan for a workload that is mostly cut is a plan for another workload
 TRUNCATION_WARNING_SHARE = 0.01
 """Share of requests that may exceed the longest sequence before a warning."""
 
@@ -130,7 +131,14 @@ def _check_truncation(
     if is_surely_within(*lengths, limit, TRUNCATION_WARNING_SHARE):
         return
     share = joint_share_above(*lengths, limit)
-    if share > TRUNCATION_WARNING_SHARE:
+    if share > TRUNCATION_ERROR_SHARE:
+        yield Diagnostic(
+            "spec/too-long",
+            f"{share * 100:.0f} % of the requests of `{name}` are longer than max_model_len {limit:,}",
+            span(("workloads", name, "traffic", "input_tokens")),
+            label=f"raise `max_model_len` of model `{workload.model}`, or shorten the lengths",
+        )
+    elif share > TRUNCATION_WARNING_SHARE:
         yield _warning(
             "spec/truncated-lengths",
             f"{share * 100:.2g} % of the requests of `{name}` are longer than max_model_len {limit:,} and are cut",

@@ -6,6 +6,7 @@ from planner.candidates.rule import Draft, Rule
 
 GGUF_ENGINE = "llama.cpp"
 GGUF_WEIGHTS = frozenset({"q8_0", "q6_k", "q5_k_m", "q4_k_m"})
+GGUF_KV = frozenset({"bf16", "fp16", "int8", "int4"})
 WIDE_WEIGHTS = frozenset({"bf16", "fp16", "fp32"})
 NEEDS_NATIVE_FP4 = frozenset({"nvfp4"})
 
@@ -18,6 +19,8 @@ def _check(draft: Draft) -> str | None:
         return f"{weights} is a llama.cpp format; the engine is {engine}"
     if engine == GGUF_ENGINE and weights not in GGUF_WEIGHTS | WIDE_WEIGHTS:
         return f"llama.cpp reads GGUF formats and 16-bit weights, not {weights}"
+    if engine == GGUF_ENGINE and kv_cache not in GGUF_KV:
+        return f"llama.cpp has no {kv_cache} KV cache; it has {', '.join(sorted(GGUF_KV))}"
     if kv_cache in NEEDS_NATIVE_FP4 and "fp4" not in draft.device.flops:
         return f"{kv_cache} KV cache needs native 4-bit floating point, which {draft.device.name} lacks"
     return None

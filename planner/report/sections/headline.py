@@ -17,7 +17,8 @@ def headline(plan: Plan) -> Block:
             return Lines(f"{name}: infeasible", ())
         return Lines(f"{name}: no plan found, and none proven impossible", (figures.visible(plan.unsolved or ""),))
     size = [figures.count(len(plan.workloads), "workload"), figures.count(len(plan.pools), "pool")]
-    size.append(figures.count(sum(p.gpus for p in plan.pools), "GPU"))
+    used, bought = sum(p.gpus for p in plan.pools), sum(n.nodes * n.gpus_per_node for n in plan.nodes)
+    size.append(figures.count(used, "GPU") if used == bought else f"{used:,} of {bought:,} GPUs used")
     ruled_out = f"{figures.count(plan.candidates, 'candidate')} ({plan.rejections.total:,} ruled out)"
     first = f"{name}: {', '.join(size)}; {ruled_out}; {_proof(plan, plan.objective)}"
     return Lines(first, tuple(_money(plan, plan.objective)))
