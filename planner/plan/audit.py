@@ -182,7 +182,7 @@ def _placed(a: _Audit, pool: Pool, bins: list[_Bin]) -> Iterator[Violation]:
     shape = a.shape(pool)
     for place in pool.placement:
         here = [b for b in bins if (b.offer.provider, b.offer.region) == (place.provider, place.region)]
-        if not _fitting(a, pool, here):
+        if any(b.offer.gpu == pool.gpu for b in here) and not _fitting(a, pool, here):
             yield Violation(
                 "selector", pool.name, f"{place.provider}/{place.region} has no node allowed for its workloads"
             )

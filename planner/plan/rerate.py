@@ -50,11 +50,12 @@ def settle(
     for _ in range(MOST_ROUTINGS):
         pools = pool_loads(table, solution)
         rerouted = reroutes(problem, solution, pools)
-        if rerouted is None:
+        degraded = [] if rerouted is None else _degraded(pools, rerouted, problem)
+        cuts = _cuts(table, pools, degraded, constants)
+        if not cuts and rerouted is None:
             break
-        cuts = _cuts(table, pools, _degraded(pools, rerouted, problem), constants)
         if not cuts:
-            return Settled(table, problem, solution, draft_pools(table, pools, constants), rerouted)
+            return Settled(table, problem, solution, draft_pools(table, pools, constants), rerouted or {})
         changed |= {c.shape.model for c, _ in pools if c.name in cuts}
         table = _corrected(table, cuts)
         problem = with_services(problem, table)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from planned import SMALL, ended, problem_of
 
-from planner.candidates.dominance import kept_candidates, kept_shapes
+from planner.candidates.dominance import kept_candidates
 from planner.candidates.types import Candidate, CandidateTable, Service
 from planner.catalog import Catalog
 from planner.physics.types import Layout
@@ -158,24 +158,6 @@ def test_candidates_elsewhere_or_in_other_formats_are_left_alone(base: tuple[Fle
         replace(slow, name="chat|gpu", shape=replace(slow.shape, gpu="another")),
     ]
     assert {c.name for c in kept_candidates([best, *others])} == {c.name for c in [best, *others[1:]]}
-
-
-def test_shapes_are_dropped_with_a_margin_and_a_reason(base: tuple[FleetSpec, CandidateTable]) -> None:
-    shape = base[1].candidates[0].shape
-    shapes = [replace(shape, layout=Layout(tensor=t), node_gpus=t) for t in (1, 2, 4)]
-    keep, rejections = kept_shapes(shapes, np.array([[10.0, 4.0], [18.0, 7.2], [60.0, 15.0]]))
-    assert keep.tolist() == [0, 2]
-    (rejection,) = rejections
-    assert (rejection.rule, rejection.shape) == ("dominated", shapes[1].name)
-    assert "2 x" in rejection.reason
-    assert "instead of 2" in rejection.reason
-
-
-def test_a_shape_that_serves_what_no_other_does_stays(base: tuple[FleetSpec, CandidateTable]) -> None:
-    shape = base[1].candidates[0].shape
-    shapes = [replace(shape, layout=Layout(tensor=t), node_gpus=t) for t in (1, 8)]
-    keep, _ = kept_shapes(shapes, np.array([[10.0, 0.0], [11.0, 0.1]]))
-    assert keep.tolist() == [0, 1]
 
 
 FORMATS = SMALL.replace(

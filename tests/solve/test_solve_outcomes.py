@@ -85,7 +85,7 @@ def test_unproven() -> None:
     exact, _ = ended(fleet, GAP)
     assert isinstance(cut, Unproven)
     assert packing is not None
-    assert "limit" in cut.reason
+    assert "gap" in cut.reason
     assert isinstance(exact, Solved)
     assert cut.solution.bound <= exact.solution.cost <= cut.solution.cost * (1.0 + GAP.gap)
     assert cut.solution.gap > 1e-6
@@ -102,10 +102,11 @@ def unproven_fleet() -> FleetProblem:
     return replace(fleet, offers=offers)
 
 
-def test_a_limit_before_any_fleet_proves_nothing() -> None:
-    outcome, packing = ended(unproven_fleet(), SolveLimits(gap=1e-6, time_limit_s=0.0))
+def test_a_deadline_before_any_fleet_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("planner.solve.fleet.LEAST_TIME_S", 0.0)
+    outcome, packing = ended(unproven_fleet(), SolveLimits(gap=1e-6, deadline_s=0.0))
     assert isinstance(outcome, Unsolved | Unproven)
-    assert "limit" in outcome.reason
+    assert ("limit" if isinstance(outcome, Unsolved) else "gap") in outcome.reason
     assert (packing is None) == isinstance(outcome, Unsolved)
 
 
