@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from planner.physics.latency.flow import (
     PromptWork,
@@ -34,6 +35,12 @@ class Basis(NamedTuple):
     slots: Array
     saturation_batch: Array
     saturation_requests_per_s: Array
+
+    def take(self, index: npt.NDArray[np.intp]) -> Basis:
+        """Return the facts of the pairs at `index`, in that order."""
+        arrays = (self.slots, self.saturation_batch, self.saturation_requests_per_s)
+        lengths = Lengthwise(*(moment[index] for moment in self.lengths))
+        return Basis(self.pairs.take(index), lengths, *(array[index] for array in arrays))
 
 
 class Load(NamedTuple):

@@ -102,23 +102,36 @@ def _search(
     step at a larger batch, so that feasibility need not end where it first fails.
     """
     keys = np.array([limit.key for limit in limits] + [""], dtype=object)
-    low, high, binding = np.zeros_like(top), top, _resource(base)
+    low, high, binding = np.zeros_like(top), top.copy(), _resource(base)
     feasible = np.zeros(top.shape, dtype=bool)
     for share in _SCANNED_SHARES if limits else (1.0,):
-        holds, failing = _holds(base, limits, observed, share * top)
-        low = np.where(holds & ~feasible, share * top, low)
-        feasible |= holds
-        high = np.where(feasible, high, share * top)
-        binding = np.where(feasible, binding, keys[failing])
-        if feasible.all():
+        open_ = np.flatnonzero(~feasible)
+        if not open_.size:
             break
-    for _ in range(_SEARCH_STEPS if limits else 0):
+        holds, failing = _holds_at(base, limits, observed, share * top, open_)
+        low[open_[holds]] = share * top[open_[holds]]
+        feasible[open_] = holds
+        high[open_[~holds]] = share * top[open_[~holds]]
+        binding[open_[~holds]] = keys[failing[~holds]]
+    open_ = np.flatnonzero(feasible & (low < high))
+    for _ in range(_SEARCH_STEPS if open_.size else 0):
         middle = np.sqrt(low * high)
-        holds, failing = _holds(base, limits, observed, middle)
-        binding = np.where(holds | ~feasible, binding, keys[failing])
-        low, high = np.where(holds, middle, low), np.where(holds, high, middle)
+        holds, failing = _holds_at(base, limits, observed, middle, open_)
+        binding[open_[~holds]] = keys[failing[~holds]]
+        low[open_[holds]] = middle[open_[holds]]
+        high[open_[~holds]] = middle[open_[~holds]]
     room = base.slots >= 1.0
     return low, np.where(room, binding, _resource(base)), feasible & room
+
+
+def _holds_at(
+    base: Basis, limits: list[_Limit], observed: Lengths, batch: Array, index: npt.NDArray[np.intp]
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp]]:
+    """Ask `_holds` about the pairs at `index` only."""
+    if index.size == batch.size:
+        return _holds(base, limits, observed, batch)
+    some = [limit._replace(limit_s=limit.limit_s[index]) for limit in limits]
+    return _holds(base.take(index), some, observed.take(index), batch[index])
 
 
 def _holds(
