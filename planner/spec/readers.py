@@ -14,7 +14,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from planner.source import nearest
-from planner.spec.refuse import mistake, not_supported_yet, quoted
+from planner.spec.refuse import UNSEEN, mistake, not_supported_yet, quoted
 from planner.spec.vocabulary import SPEC_VERSION
 from planner.units import DIMENSIONS, Price, UnitError, parse_price, parse_quantity
 
@@ -24,7 +24,6 @@ LONGEST_TEXT = 300
 KNOWN_WORDS = "known: "
 """Starts the help line that lists a closed set of words."""
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _JsonSchema = dict[str, Any]
 
 
@@ -147,8 +146,10 @@ class Text(Scalar):
             )
         if not isinstance(value, str):
             raise mistake("spec/wrong-type", f"{quoted(value)} is not text", "write one word or line")
-        if not value.strip() or len(value) > LONGEST_TEXT or _CONTROL.search(value):
-            raise mistake("spec/bad-text", f"{quoted(value)} is not a name", f"write 1 to {LONGEST_TEXT} characters")
+        if not value.strip() or len(value) > LONGEST_TEXT or UNSEEN.search(value):
+            raise mistake(
+                "spec/bad-text", f"{quoted(value)} is not a name", f"write 1 to {LONGEST_TEXT} visible characters"
+            )
         if self.pattern and not re.fullmatch(self.pattern, value):
             raise mistake("spec/bad-text", f"{quoted(value)} is not {self.must_be}")
         return value

@@ -10,7 +10,9 @@ from pydantic_core import PydanticCustomError
 MISTAKE = "planner_mistake"
 """The error type under which pydantic carries a mistake."""
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+"""Characters that control a terminal, end a line, turn the direction of text, or cannot be seen."""
+
 _LONGEST_QUOTE = 60
 
 
@@ -49,5 +51,5 @@ def quoted(value: object) -> str:
         return "a list"
     if value is None or isinstance(value, bool):
         return {None: "`null`", True: "`true`", False: "`false`"}[value]
-    text = _CONTROL.sub("?", str(value))
+    text = UNSEEN.sub("?", str(value))
     return f"`{text}`" if len(text) <= _LONGEST_QUOTE else f"`{text[: _LONGEST_QUOTE - 1]}…`"

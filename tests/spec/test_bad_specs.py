@@ -102,6 +102,7 @@ EXPECTED = (
     ("too_deep", "yaml/too-deep", 2, 58, "values are nested more than 50 deep"),
     ("top_level_list", "yaml/not-a-mapping", 1, 1, "this file holds a list; a spec is a mapping"),
     ("top_level_text", "yaml/not-a-mapping", 1, 1, "this file holds a single value; a spec is a mapping"),
+    ("turned_text", "spec/bad-text", 2, 8, "`a?b` is not a name"),
     ("two_demands", "spec/conflicting-keys", 10, 25, "`rate` and `requests_per_day` both say how many"),
     ("two_rules", "spec/conflicting-keys", 16, 49, "`max_monthly_cost` and `forbid` are two rules"),
     ("unbuilt_config", "spec/not-supported-yet", 4, 10, "a model from a config.json is not supported yet"),
