@@ -4,42 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
-import yaml
 from simulation_oracle import StepTable, latency, sample, simulate
+from speed_cases import H100, LLAMA_8B, MIXTRAL_8X7B, constants
 
-from planner.physics.constants import SpeedConstants
 from planner.physics.latency import Pairs, saturation
 from planner.physics.speed import coefficients
 from planner.physics.step import StepCoefficients, stack
-from planner.physics.types import Architecture, Device, Layout
+from planner.physics.types import Architecture, Layout
 
 Array = npt.NDArray[np.float64]
 
-CALIBRATION = Path(__file__).parents[1] / "catalog" / "calibration" / "default.yaml"
 POINTS = 64
-
-MODEL = Architecture(
-    name="dense-8b", family="llama3", n_layers=32, d_model=4096, n_heads=32, n_kv_heads=8, head_dim=128,
-    d_ff=14336, vocab=128256, tie_embeddings=False, gated_mlp=True, attention="GQA", n_attention_layers=32,
-    kv_elements_per_token=65536, n_params_total=8030261248, n_params_active=8030261248, native_format="bf16",
-    max_position=131072,
-)  # fmt: skip
-EXPERTS = Architecture(
-    name="experts-8x7b", family="mixtral", n_layers=32, d_model=4096, n_heads=32, n_kv_heads=8, head_dim=128,
-    d_ff=14336, vocab=32000, tie_embeddings=False, gated_mlp=True, attention="GQA", n_attention_layers=32,
-    kv_elements_per_token=65536, n_params_total=46702792704, n_params_active=12879925248, native_format="bf16",
-    max_position=32768, n_experts=8, experts_per_token=2, moe_d_ff=14336, n_moe_layers=32,
-)  # fmt: skip
-GPU = Device(
-    name="H100-SXM-80GB", vendor="NVIDIA", architecture_class="Hopper", usable_bytes=79.1 * 2**30,
-    bandwidth_bytes_per_s=3.35e12, flops={"bf16": 989.4e12, "fp8": 1978.9e12, "int8": 1978.9e12}, link_class="nvlink",
-    link_bytes_per_s=450e9, scale_up_gpus=8, pcie_bytes_per_s=64e9,
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -60,18 +39,17 @@ class Case:
 @cache
 def dense() -> StepCoefficients:
     """Return the step coefficients of the 8B model on one GPU in bf16."""
-    return _coefficients(MODEL, Layout())
+    return _coefficients(LLAMA_8B, Layout())
 
 
 @cache
 def experts() -> StepCoefficients:
     """Return the step coefficients of the mixture-of-experts model on two GPUs in bf16."""
-    return _coefficients(EXPERTS, Layout(tensor=2))
+    return _coefficients(MIXTRAL_8X7B, Layout(tensor=2))
 
 
 def _coefficients(arch: Architecture, layout: Layout) -> StepCoefficients:
-    constants = SpeedConstants.from_mapping(yaml.safe_load(CALIBRATION.read_text()))
-    return coefficients(arch, GPU, layout, "bf16", "bf16", "vllm_new", constants)
+    return coefficients(arch, H100, layout, "bf16", "bf16", "vllm_new", constants())
 
 
 def lengths(mean: float, spread: float, points: int = POINTS) -> Array:

@@ -52,10 +52,10 @@ def settle(
         rerouted = reroutes(problem, solution, pools)
         degraded = [] if rerouted is None else _degraded(pools, rerouted, problem)
         cuts = _cuts(table, pools, degraded, constants)
-        if not cuts and rerouted is None:
-            break
         if not cuts:
-            return Settled(table, problem, solution, draft_pools(table, pools, constants), rerouted or {})
+            if rerouted is None:
+                break
+            return Settled(table, problem, solution, draft_pools(table, pools, constants), rerouted)
         changed |= {c.shape.model for c, _ in pools if c.name in cuts}
         table = _corrected(table, cuts)
         problem = with_services(problem, table)

@@ -1,4 +1,4 @@
-"""Expressions that several constraints share: what a candidate serves, what it loses."""
+"""What several constraints share: rows by candidate, what a candidate serves, what it loses."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ from typing import Any
 
 from pyomo.environ import quicksum
 
+from planner.program.constraint import Key
 from planner.program.data import Column, Service
 from planner.program.index import ProgramIndex
 
 GB = 1e9  # rows are stated in GB and TFLOP, so that coefficients stay near 1
 TFLOP = 1e12
+
+
+def each_candidate(index: ProgramIndex) -> list[Key]:
+    """Index a row by candidate."""
+    return [(name,) for name in index.columns]
 
 
 def served_sum(model: Any, column: Column, amount: Callable[[Service], float]) -> Any:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
+import pytest
+
 from planner.cli import main
 
 WriteSpec = Callable[[str], Path]
@@ -35,6 +37,15 @@ WARNED = TINY + "policies: [{max_monthly_cost: 1 USD, level: warn}]\n"
 INFEASIBLE = TINY.replace("rate: 2 req/s", "rate: 200 req/s") + "  limits: {gpus: {L40S: 2}}\n"
 UNSERVED = TINY.replace("llama-3.1-8b, max_model_len: 8k", "llama-3.3-70b, weights: [bf16], parallelism: {tensor: [1]}")
 WRONG = TINY.replace("ttft_p95", "ttft_p59")
+NO_SPECS = pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        (b"", "yaml/empty"),
+        (b"\x7fELF\x02\x01\x01\x00" + bytes(range(256)), "yaml/not-text"),
+        (b"version: 1\n" + b"# padding\n" * 1_000_000, "yaml/too-large"),
+    ],
+    ids=["empty", "binary", "10 MB"],
+)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from cli_run import NO_SPECS
 from typer.testing import CliRunner
 
 from planner.cli.check import check
@@ -87,15 +88,7 @@ def test_standard_input() -> None:
     assert named.startswith("x.yaml:9:13: error[spec/out-of-range] ")
 
 
-@pytest.mark.parametrize(
-    ("content", "code"),
-    [
-        (b"", "yaml/empty"),
-        (b"\x7fELF\x02\x01\x01\x00" + bytes(range(256)), "yaml/not-text"),
-        (b"version: 1\n" + b"# padding\n" * 1_000_000, "yaml/too-large"),
-    ],
-    ids=["empty", "binary", "10 MB"],
-)
+@NO_SPECS
 def test_files_that_are_no_specs(tmp_path: Path, content: bytes, code: str) -> None:
     """Empty, binary and 10 MB files are located errors."""
     file = tmp_path / "f.yaml"

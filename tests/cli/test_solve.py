@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_run import INFEASIBLE, ROOT, TINY, UNSERVED, WriteSpec, run
+from cli_run import INFEASIBLE, NO_SPECS, ROOT, TINY, UNSERVED, WriteSpec, run
 
 from planner.pipeline import Options
 from planner.plan.schema import Plan
@@ -30,15 +30,7 @@ def test_every_wrong_spec_is_a_located_error(path: Path) -> None:
     assert "Traceback" not in done.err
 
 
-@pytest.mark.parametrize(
-    ("content", "code"),
-    [
-        (b"", "yaml/empty"),
-        (b"\x7fELF\x02\x01\x01\x00" + bytes(range(256)), "yaml/not-text"),
-        (b"version: 1\n" + b"# padding\n" * 1_000_000, "yaml/too-large"),
-    ],
-    ids=["empty", "binary", "10 MB"],
-)
+@NO_SPECS
 def test_files_that_are_no_specs(content: bytes, code: str, tmp_path: Path) -> None:
     path = tmp_path / "fleet.yaml"
     path.write_bytes(content)

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.program.capacity import served_sum
+from planner.program.capacity import each_candidate, served_sum
 from planner.program.constraint import Constraint, Key
 from planner.program.index import ProgramIndex
-
-
-def _index(index: ProgramIndex) -> list[Key]:
-    return [(name,) for name in index.columns]
 
 
 def _rule(model: Any, index: ProgramIndex, key: Key) -> Any:
@@ -30,7 +26,7 @@ CONSTRAINT = Constraint(
         "b_c": "batch slots of one replica",
         "n_c": "replicas",
     },
-    index=_index,
+    index=each_candidate,
     rule=_rule,
     key_names=("candidate",),
 )

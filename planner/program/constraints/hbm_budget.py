@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.program.capacity import GB, served_sum
+from planner.program.capacity import GB, each_candidate, served_sum
 from planner.program.constraint import Constraint, Key
 from planner.program.index import ProgramIndex
-
-
-def _index(index: ProgramIndex) -> list[Key]:
-    return [(name,) for name in index.columns]
 
 
 def _rule(model: Any, index: ProgramIndex, key: Key) -> Any:
@@ -31,7 +27,7 @@ CONSTRAINT = Constraint(
         "K_c": "KV pool of one replica per GPU, GB",
         "n_c": "replicas",
     },
-    index=_index,
+    index=each_candidate,
     rule=_rule,
     key_names=("candidate",),
 )

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.program.capacity import served_sum
+from planner.program.capacity import each_candidate, served_sum
 from planner.program.constraint import Constraint, Key
 from planner.program.index import ProgramIndex
-
-
-def _index(index: ProgramIndex) -> list[Key]:
-    return [(name,) for name in index.columns]
 
 
 def _rule(model: Any, index: ProgramIndex, key: Key) -> Any:
@@ -29,7 +25,7 @@ CONSTRAINT = Constraint(
         "\\theta_{wc}": "replica time per request at the batch that TTFT and TPOT allow, s (1 / largest rate of one replica)",
         "n_c": "replicas",
     },
-    index=_index,
+    index=each_candidate,
     rule=_rule,
     key_names=("candidate",),
 )
