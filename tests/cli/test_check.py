@@ -8,30 +8,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+import cli_run
 import pytest
-import typer
-from cli_run import NO_SPECS
-from typer.testing import CliRunner
+from cli_run import NO_SPECS, ROOT
 
-from planner.cli.check import check
-from planner.cli.schema import schema
 from planner.diagnostics import Diagnostic, Severity, Span
 from planner.report.diagnostics import render_concise, render_full, render_json, summary
 
-ROOT = Path(__file__).parents[2]
 PROD = str(ROOT / "specs" / "prod.yaml")
 BAD = ROOT / "tests" / "data" / "bad_specs"
-
-app = typer.Typer()
-app.command()(check)
-app.command()(schema)
 
 
 def run(*arguments: str, stdin: bytes = b"") -> tuple[int, str, str]:
     """Run a command; return exit code, stdout and stderr."""
-    result = CliRunner(env={"PLANNER_CATALOG": ""}).invoke(app, list(arguments), input=stdin)
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result.exit_code, result.stdout, result.stderr
+    done = cli_run.run(*arguments, stdin=stdin)
+    return done.code, done.out, done.err
 
 
 def test_clean_spec() -> None:
