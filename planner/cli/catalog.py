@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
-from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 
-from planner.catalog import Catalog, UnknownName, find_catalog
+from planner.catalog import UnknownName
 from planner.cli.commands import CONTEXT_SETTINGS, help_when_alone
 from planner.cli.exits import ExitCode
+from planner.cli.inputs import one_line, open_folder, refuse_catalog
 from planner.cli.options import CatalogOption
 from planner.cli.streams import answer
 from planner.diagnostics import Diagnostic, DiagnosticError, has_errors
-
-SCHEMA_VERSION = 1
+from planner.report.rows import as_json, cell, table
 
 
 class Kind(StrEnum):
@@ -68,14 +65,14 @@ def list_entries(
     """
     from planner.catalog.listing import gpu_rows, model_rows, offer_rows
 
-    opened = _opened(catalog)
+    opened = open_folder(catalog)
     try:
         if kind is Kind.OFFERS:
             rows = offer_rows(opened, provider, gpu)
         else:
             rows = gpu_rows(opened) if kind is Kind.GPUS else model_rows(opened)
     except (UnknownName, DiagnosticError) as error:
-        _refuse(error)
+        refuse_catalog(error)
     if output is Format.JSON:
         _print_json({kind.value: rows})
     else:
@@ -99,9 +96,9 @@ def show_entry(
     from planner.catalog.listing import describe
 
     try:
-        kind, data = describe(_opened(catalog), name)
+        kind, data = describe(open_folder(catalog), name)
     except (UnknownName, DiagnosticError) as error:
-        _refuse(error)
+        refuse_catalog(error)
     if output is Format.JSON:
         _print_json({"kind": kind, kind: data})
     else:
@@ -123,29 +120,19 @@ def check_files(
     """
     from planner.catalog.checks import check_catalog
 
-    opened = _opened(catalog)
+    opened = open_folder(catalog)
     try:
         found = check_catalog(opened, as_of.date() if as_of else None)
     except DiagnosticError as error:
-        _refuse(error)
+        refuse_catalog(error)
     errors = sum(has_errors([d]) for d in found)
     if output is Format.JSON:
         _print_json({"errors": errors, "warnings": len(found) - errors, "diagnostics": [_as_data(d) for d in found]})
     else:
-        _print(_one_line(d) for d in found)
+        _print(one_line(d) for d in found)
         _print([f"{len(opened.files())} files: {errors} errors, {len(found) - errors} warnings"])
     if errors:
         raise typer.Exit(ExitCode.WRONG_INPUT)
-
-
-def table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Lay out rows of the same keys in aligned columns, numbers to the right, empty cells as `-`."""
-    if not rows:
-        return ["nothing to list"]
-    cells = [[key.replace("_", " ") for key in rows[0]], *([_cell(v) for v in row.values()] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    right = [all(not isinstance(row[key], str) for row in rows) for key in rows[0]]
-    return ["  ".join(_padded(*cell) for cell in zip(line, widths, right, strict=True)).rstrip() for line in cells]
 
 
 def outline(data: Mapping[str, Any], indent: int = 0) -> list[str]:
@@ -158,9 +145,9 @@ def outline(data: Mapping[str, Any], indent: int = 0) -> list[str]:
         elif isinstance(value, list | tuple) and any(isinstance(v, Mapping) or len(str(v)) > 40 for v in value):
             lines += [f"{margin}{key}:", *(line for v in value for line in _item(v, indent + 2))]
         elif isinstance(value, list | tuple):
-            lines.append(f"{margin}{key}: {', '.join(_cell(v) for v in value) or '-'}")
+            lines.append(f"{margin}{key}: {', '.join(cell(v) for v in value) or '-'}")
         else:
-            lines.append(f"{margin}{key}: {_cell(value)}")
+            lines.append(f"{margin}{key}: {cell(value)}")
     return lines
 
 
@@ -169,42 +156,6 @@ def _item(value: object, indent: int) -> list[str]:
         return [f"{' ' * indent}- {value}"]
     first, *rest = outline(value, indent + 2)
     return [f"{' ' * indent}- {first.strip()}", *rest]
-
-
-def _cell(value: object) -> str:
-    if value is None or value == "" or value == {}:
-        return "-"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return f"{value:,.6g}" if value < 1e6 else f"{value:,.0f}"
-    return str(value)
-
-
-def _padded(text: str, width: int, right: bool) -> str:
-    return text.rjust(width) if right else text.ljust(width)
-
-
-def _opened(path: Path | None) -> Catalog:
-    try:
-        return Catalog.open(path or find_catalog(Path.cwd()))
-    except DiagnosticError as error:
-        _refuse(error)
-
-
-def _refuse(error: UnknownName | DiagnosticError) -> NoReturn:
-    if isinstance(error, DiagnosticError):
-        lines = [_one_line(d) for d in error.diagnostics]
-    else:
-        lines = [f"error[catalog/unknown-name]: {error}"]
-    sys.stderr.write("".join(f"{line}\n" for line in lines))
-    raise typer.Exit(ExitCode.WRONG_INPUT)
-
-
-def _one_line(diagnostic: Diagnostic) -> str:
-    span = diagnostic.span
-    where = f"{span.path}:{span.line}:{span.column}: " if span else ""
-    return f"{where}{diagnostic.severity}[{diagnostic.code}]: {diagnostic.message}"
 
 
 def _as_data(diagnostic: Diagnostic) -> dict[str, Any]:
@@ -223,5 +174,5 @@ def _print(lines: Iterable[str]) -> None:
     answer("".join(f"{line}\n" for line in lines))
 
 
-def _print_json(answer: Mapping[str, Any]) -> None:
-    _print([json.dumps({"schema_version": SCHEMA_VERSION, **answer}, indent=2, ensure_ascii=False)])
+def _print_json(data: Mapping[str, Any]) -> None:
+    answer(as_json(data))

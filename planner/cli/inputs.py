@@ -13,8 +13,8 @@ from planner.cli.exits import ExitCode
 from planner.cli.streams import STANDARD, note, usage_error
 
 if TYPE_CHECKING:
-    from planner.catalog import Catalog
-    from planner.diagnostics import Diagnostic
+    from planner.catalog import Catalog, UnknownName
+    from planner.diagnostics import Diagnostic, DiagnosticError
     from planner.plan.schema import Plan
     from planner.spec import LoadedSpec
 
@@ -42,6 +42,40 @@ def catalog_for(loaded: LoadedSpec, folder: Path | None) -> Catalog:
     if folder is not None and not (folder / "catalog.yaml").is_file():
         usage_error(f"no catalog at {folder}: it holds no catalog.yaml")
     return open_catalog(loaded, folder)
+
+
+def open_folder(folder: Path | None) -> Catalog:
+    """Open a catalog without a spec: at `folder`, else the nearest one upward, else the shipped one.
+
+    Leaves with the exit code of wrong input when it cannot be opened.
+    """
+    from planner.catalog import Catalog, find_catalog
+    from planner.diagnostics import DiagnosticError
+
+    try:
+        return Catalog.open(folder or find_catalog(Path.cwd()))
+    except DiagnosticError as error:
+        refuse_catalog(error)
+
+
+def refuse_catalog(error: UnknownName | DiagnosticError) -> NoReturn:
+    """Print what a catalog cannot answer, one line each, and leave with the exit code of wrong input."""
+    from planner.diagnostics import DiagnosticError
+    from planner.report.figures import visible
+
+    if isinstance(error, DiagnosticError):
+        lines = [one_line(d) for d in error.diagnostics]
+    else:
+        lines = [f"error[catalog/unknown-name]: {error}"]
+    note("\n".join(visible(line) for line in lines))
+    raise typer.Exit(ExitCode.WRONG_INPUT)
+
+
+def one_line(diagnostic: Diagnostic) -> str:
+    """Return a diagnostic as one line with its place."""
+    span = diagnostic.span
+    where = f"{span.path}:{span.line}:{span.column}: " if span else ""
+    return f"{where}{diagnostic.severity}[{diagnostic.code}]: {diagnostic.message}"
 
 
 def read_plan(path: str) -> Plan:

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from planner.catalog import Catalog
-from planner.cli.catalog import app, outline, table
+from planner.cli.catalog import app, outline
 
 RUNNER = CliRunner()
 
@@ -137,11 +137,6 @@ def test_the_environment_names_a_catalog(broken: Path) -> None:
     done = RUNNER.invoke(app, ["list", "gpus"], env={"PLANNER_CATALOG": str(broken)})
 
     assert done.exit_code == 1
-
-
-def test_tables_align_numbers_to_the_right() -> None:
-    assert table([{"name": "a", "x_w": 5}, {"name": "bcd", "x_w": None}]) == ["name  x w", "a       5", "bcd     -"]
-    assert table([]) == ["nothing to list"]
 
 
 def test_outlines_nest() -> None:

@@ -1,0 +1,88 @@
+"""Rows of the same keys as a table, JSON or CSV. Keys carry the units; nothing here knows what a row is about."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from planner.report.figures import number
+
+SCHEMA_VERSION = 1
+TABLE_DIGITS = 6
+DATA_DIGITS = 12
+"""Significant digits of JSON and CSV: enough for any figure here, and below the noise of the last bits."""
+
+Row = Mapping[str, Any]
+
+
+def table(rows: Sequence[Row], digits: int = TABLE_DIGITS) -> list[str]:
+    """Lay out rows of the same keys in aligned columns, numbers to the right, empty cells as `-`."""
+    if not rows:
+        return ["nothing to list"]
+    cells = [[title(key) for key in rows[0]], *([cell(v, digits) for v in row.values()] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    right = [all(not isinstance(row[key], str) for row in rows) for key in rows[0]]
+    return ["  ".join(_padded(*each) for each in zip(line, widths, right, strict=True)).rstrip() for line in cells]
+
+
+def listing(row: Row, digits: int = TABLE_DIGITS) -> list[str]:
+    """Lay out one row as two columns: a line for each key."""
+    width = max((len(title(key)) for key in row), default=0)
+    return [f"{title(key):<{width}}  {cell(value, digits)}" for key, value in row.items()]
+
+
+def as_json(answer: Mapping[str, Any]) -> str:
+    """Return one JSON object with its `schema_version`, keys in the order given. Raises `ValueError` for inf and nan."""
+    data = {"schema_version": SCHEMA_VERSION, **answer}
+    return json.dumps(_rounded(data), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def as_csv(rows: Sequence[Row]) -> str:
+    """Return rows of the same keys as CSV with a header; what is absent is an empty field."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    if rows:
+        writer.writerow(rows[0])
+    writer.writerows([_field(value) for value in row.values()] for row in rows)
+    return file.getvalue()
+
+
+def title(key: str) -> str:
+    """Return a key as the head of its column."""
+    return key.replace("_", " ")
+
+
+def cell(value: object, digits: int = TABLE_DIGITS) -> str:
+    """Return a value as people read it: so many significant digits, thousands marked, `-` for what is absent."""
+    if value is None or value == "" or value == {}:
+        return "-"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 10.0**digits else number(value, digits)
+    return str(value)
+
+
+def _padded(text: str, width: int, right: bool) -> str:
+    return text.rjust(width) if right else text.ljust(width)
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.{DATA_DIGITS}g}")
+    if isinstance(value, Mapping):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(item) for item in value]
+    return value
+
+
+def _field(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:.{DATA_DIGITS}g}" if isinstance(value, float) else str(value)
