@@ -8,12 +8,15 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from planner.report.figures import number
+from planner.report.figures import number, share
 
 SCHEMA_VERSION = 1
 TABLE_DIGITS = 6
 DATA_DIGITS = 12
 """Significant digits of JSON and CSV: enough for any figure here, and below the noise of the last bits."""
+
+SHARE = "_share"
+"""End of a key whose value is a share of one; people read it in percent."""
 
 Row = Mapping[str, Any]
 
@@ -22,7 +25,7 @@ def table(rows: Sequence[Row], digits: int = TABLE_DIGITS) -> list[str]:
     """Lay out rows of the same keys in aligned columns, numbers to the right, empty cells as `-`."""
     if not rows:
         return ["nothing to list"]
-    cells = [[title(key) for key in rows[0]], *([cell(v, digits) for v in row.values()] for row in rows)]
+    cells = [[title(key) for key in rows[0]], *([_shown(k, v, digits) for k, v in row.items()] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     right = [all(not isinstance(row[key], str) for row in rows) for key in rows[0]]
     return ["  ".join(_padded(*each) for each in zip(line, widths, right, strict=True)).rstrip() for line in cells]
@@ -31,7 +34,7 @@ def table(rows: Sequence[Row], digits: int = TABLE_DIGITS) -> list[str]:
 def listing(row: Row, digits: int = TABLE_DIGITS) -> list[str]:
     """Lay out one row as two columns: a line for each key."""
     width = max((len(title(key)) for key in row), default=0)
-    return [f"{title(key):<{width}}  {cell(value, digits)}" for key, value in row.items()]
+    return [f"{title(key):<{width}}  {_shown(key, value, digits)}" for key, value in row.items()]
 
 
 def as_json(answer: Mapping[str, Any]) -> str:
@@ -64,6 +67,11 @@ def cell(value: object, digits: int = TABLE_DIGITS) -> str:
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 10.0**digits else number(value, digits)
     return str(value)
+
+
+def _shown(key: str, value: object, digits: int) -> str:
+    """Return a value as its key asks for: shares of one in percent."""
+    return share(value) if key.endswith(SHARE) and isinstance(value, float) else cell(value, digits)
 
 
 def _padded(text: str, width: int, right: bool) -> str:

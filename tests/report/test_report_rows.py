@@ -16,6 +16,10 @@ def test_tables_align_numbers_to_the_right() -> None:
     assert table([]) == ["nothing to list"]
 
 
+def test_shares_are_read_in_percent() -> None:
+    assert table([{"kv_share": 2.139}, {"kv_share": None}]) == ["kv share", "   214 %", "       -"]
+
+
 def test_one_row_is_listed_key_by_key() -> None:
     assert listing({"name": "a", "step_ms": 25.576}, digits=3) == ["name     a", "step ms  25.6"]
 
