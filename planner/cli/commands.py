@@ -25,7 +25,6 @@ NOT_BUILT_YET = (
     "diff",
     "verify",
     "explain",
-    "size",
     "estimate",
     "validate",
     "calibrate",

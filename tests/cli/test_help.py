@@ -9,8 +9,16 @@ from cli_run import ROOT, run
 
 from planner.cli.commands import NOT_BUILT_YET, listed_commands
 
+CALCULATORS = ("kv", "decode", "intensity", "hbm", "concurrency", "training", "offload")
 GOLDENS = ROOT / "tests" / "golden" / "help"
-PAGES = [[], *([name] for name in listed_commands()), ["catalog", "list"], ["catalog", "show"], ["catalog", "check"]]
+PAGES = [
+    [],
+    *([name] for name in listed_commands()),
+    ["catalog", "list"],
+    ["catalog", "show"],
+    ["catalog", "check"],
+    *(["size", name] for name in CALCULATORS),
+]
 
 
 @pytest.mark.parametrize("command", PAGES, ids=lambda command: "-".join(command) or "planner")
@@ -26,5 +34,5 @@ def test_help_page(command: list[str]) -> None:
 
 
 def test_commands_are_listed_in_the_order_of_their_use() -> None:
-    assert list(listed_commands()) == ["init", "check", "solve", "show", "catalog", "schema"]
+    assert list(listed_commands()) == ["init", "check", "solve", "show", "catalog", "schema", "size"]
     assert not set(NOT_BUILT_YET) & set(listed_commands())

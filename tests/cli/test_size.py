@@ -1,0 +1,235 @@
+"""`planner size`: formats, grids, what stands above a table, and every mistake as one line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+from cli_run import run
+
+KV = ("size", "kv", "--model", "llama-3-8b")
+DECODE = ("size", "decode", "--params", "7B", "--gpu", "h100-sxm")
+HUNDRED = ",".join(map(str, range(1, 102)))
+
+
+def test_a_grid_is_a_table_with_what_is_the_same_above() -> None:
+    done = run(*KV, "--context", "2048,8192", "--batch", "1,32")
+    above, body, levers = done.out.split("\n\n")
+
+    assert (done.code, done.err) == (0, "")
+    assert above.splitlines()[0].split() == ["model", "meta-llama/Meta-Llama-3-8B"]
+    assert body.splitlines()[0].startswith("context tokens  batch  bytes per token")
+    assert [line.split()[:2] for line in body.splitlines()[1:]] == [
+        ["2048", "1"], ["2048", "32"], ["8192", "1"], ["8192", "32"],
+    ]  # fmt: skip
+    assert body.splitlines()[4].split()[2:6] == ["131,072", "1.074", "34.36", "32"]
+    assert "214 %" in body.splitlines()[4]
+    assert levers.startswith("rows 1-3: scarce: capacity; lever: ")
+
+
+def test_one_row_is_listed_with_all_it_knows() -> None:
+    done = run(*KV, "--context", "8k")
+
+    assert "context tokens          8000\n" in done.out
+    assert "kv over weights share   7 %\n" in done.out
+    assert done.out.splitlines()[-1].startswith("scarce: capacity; lever: ")
+
+
+def test_json_and_csv_hold_the_same_rows() -> None:
+    grid = ("--weights", "bf16,int8", "--batch", "1,8")
+    answer = json.loads(run(*DECODE, *grid, "--format", "json").out)
+    lines = list(csv.DictReader(io.StringIO(run(*DECODE, *grid, "--format", "csv").out)))
+
+    assert answer["schema_version"] == 1
+    assert [(r["batch"], r["weights"]) for r in answer["rows"]] == [(1, "bf16"), (1, "int8"), (8, "bf16"), (8, "int8")]
+    assert list(lines[0]) == list(answer["rows"][0])
+    assert [float(line["step_ms"]) for line in lines] == [r["step_ms"] for r in answer["rows"]]
+    assert (answer["rows"][0]["model"], lines[0]["model"]) == (None, "")
+
+
+def test_units_name_the_keys() -> None:
+    hbm = ("size", "hbm", "--params", "7B", "--memory", "8", "--format", "json")
+    decimal, binary = (json.loads(run(*hbm, "--units", u).out)["rows"][0] for u in ("GB", "gib"))
+
+    assert decimal["memory_gb"] == 8
+    assert decimal["weights_gb"] == 14
+    assert binary["memory_gib"] == 8
+    assert binary["weights_gib"] == pytest.approx(14e9 / 2**30)
+
+
+def test_stated_figures_need_no_catalog() -> None:
+    done = run("size", "decode", "--params", "70B", "--bandwidth", "3.35TB/s", "--weights", "int8", "--format", "json")
+
+    assert json.loads(done.out)["rows"][0]["weights_ceiling_tok_s"] == pytest.approx(3.35e12 / 70e9)
+
+
+def test_stated_figures_change_a_catalog_entry() -> None:
+    done = run("size", "hbm", "--model", "llama-3-8b", "--gpu", "h100-sxm", "--memory", "40GB", "--format", "json")
+    row = json.loads(done.out)["rows"][0]
+
+    assert (row["memory_gb"], row["engine_usable_gb"]) == (40, 40)
+
+
+def test_native_is_the_format_of_the_model() -> None:
+    done = run("size", "kv", "--model", "openai/gpt-oss-120b,llama-3-8b", "--format", "json")
+
+    assert [r["weights"] for r in json.loads(done.out)["rows"]] == ["mxfp4", "bf16"]
+
+
+def test_a_mixture_of_experts_reads_more_with_every_sequence() -> None:
+    decode = ("size", "decode", "--model", "mistralai/Mixtral-8x7B-Instruct-v0.1", "--gpu", "h100-sxm")
+    rows = json.loads(run(*decode, "--batch", "1,8,512", "--format", "json").out)["rows"]
+    read = [r["weights_gb"] for r in rows]
+
+    assert read[0] == pytest.approx(2 * 12.9, rel=0.01)
+    assert read[0] < read[1] < read[2] <= 2 * rows[0]["parameters"] / 1e9
+
+
+def test_windows_end_the_growth_of_a_cache() -> None:
+    sizes = [
+        r["kv_gb"]
+        for r in json.loads(
+            run("size", "kv", "--model", "google/gemma-3-27b-it", "--context", "1k,2k,3k", "--format", "json").out
+        )["rows"]
+    ]
+
+    assert sizes[1] - sizes[0] > sizes[2] - sizes[1]
+
+
+def test_latent_attention_is_copied_on_every_gpu() -> None:
+    rows = json.loads(run("size", "kv", "--model", "deepseek-ai/DeepSeek-V3", "--tp", "1,8", "--format", "json").out)
+
+    assert rows["rows"][0]["kv_gb_per_gpu"] == rows["rows"][1]["kv_gb_per_gpu"]
+
+
+def test_many_levers_are_cut_short() -> None:
+    batches = ("--batch", "1,2,4", "--weights", "bf16,int8,int4,q8_0,q6_k,q5_k,q4_k")
+
+    assert run(*DECODE, *batches).out.splitlines()[-1] == "and 1 more, in --format json"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((*KV, "--context", "8,,16"), "--context: an item of the list is empty"),
+        ((*KV, "--context", ""), "--context: an item of the list is empty"),
+        ((*KV, "--context", "lots"), "--context: `lots` is not a count"),
+        ((*KV, "--context", "inf"), "--context: `inf` is not a count"),
+        ((*KV, "--context", "nan"), "--context: `nan` is not a count"),
+        ((*KV, "--context", "1e400"), "--context: `1e400` is not a finite number"),
+        ((*KV, "--context", "-5"), "--context: `-5` is negative"),
+        ((*KV, "--context", "0"), "--context: `0` is not a whole number from 1"),
+        ((*KV, "--context", "1.5"), "--context: `1.5` is not a whole number from 1"),
+        ((*KV, "--context", "1e13"), "--context: `1e13` is more than 1e+12"),
+        ((*KV, "--batch", "1,000"), "--batch: `000` is not a whole number from 1"),
+        ((*KV, "--weights", "fp9"), "--weights: `fp9` is none of its values; did you mean `fp8`?"),
+        ((*KV, "--kv", "\x1b[31m"), "--kv: `�[31m` is none of its values"),
+        ((*KV, "--params", "0"), "--params: `0` is not a whole number from 1"),
+        ((*KV, "--params", "1e30"), "--params: `1e30` is more than 1e+18"),
+        ((*KV, "--context", HUNDRED, "--batch", HUNDRED), "the grid has 10,201 rows; 10,000 are allowed"),
+        (("size", "kv", "--layers", HUNDRED, "--heads", HUNDRED, "--head-dim", "64"), "the grid has 10,201 rows"),
+        (("size", "kv"), "no shape of the KV cache: give --model, or --layers"),
+        (("size", "kv", "--model", "deepseek-ai/DeepSeek-V3", "--kv-heads", "8"), "do not go with deepseek-ai/DeepSeek-V3"),
+        (("size", "decode", "--gpu", "h100-sxm"), "no parameter count: give --model or --params"),
+        (("size", "decode", "--params", "7B"), "no memory bandwidth: give --gpu or --bandwidth"),
+        ((*DECODE, "--bandwidth", "3.35TB"), "--bandwidth: `3.35TB` is not a bandwidth; write it as `3.35 TB/s`"),
+        ((*DECODE, "--bandwidth", "0TB/s"), "--bandwidth: `0TB/s` is not between 1 byte"),
+        (("size", "decode", "--model", "mistralai/Mixtral-8x7B-Instruct-v0.1", "--params", "7B"), "a mixture of experts has two parameter counts"),
+        (("size", "intensity"), "no compute peak: give --gpu or --tflops"),
+        (("size", "intensity", "--tflops", "0"), "--tflops: `0` is not a number above zero"),
+        (("size", "hbm", "--params", "7B"), "no memory size: give --gpu or --memory"),
+        (("size", "hbm", "--params", "7B", "--memory", "8Gb"), "`Gb` is gigabit"),
+        (("size", "hbm", "--params", "7B", "--memory", "0"), "--memory: `0` is not between 1 byte"),
+        (("size", "hbm", "--params", "7B", "--memory", "8GB", "--workspace", "110%"), "--workspace: `110%` is more than the whole"),
+        (("size", "training", "--params", "7B"), "no shape of the layers: give --model, or --layers and --hidden"),
+        (("size", "training", "--zero", "4"), "--zero: `4` is none of its values; known: 0, 1, 2, 3"),
+        (("size", "training", "--mfu", "0"), "--mfu: `0` is not above zero"),
+        (("size", "training", "--checkpoint", "layers"), "--checkpoint: `layers` is none of its values; did you mean `layer`?"),
+        (("size", "training", "--params", "7B", "--layers", "32", "--hidden", "4096", "--attention", "full"), "give --heads"),
+        (("size", "offload", "--model", "llama-3-8b", "--gpu", "l4", "--cpu-layers", "33"), "33 is more than the 32 layers"),
+        (("size", "offload", "--params", "7B", "--gpu", "l4", "--cpu-layers", "3"), "--cpu-layers needs the number of layers"),
+        (("size", "offload", "--model", "llama-3-8b", "--gpu", "l4", "--cpu-layers", "3", "--cpu-weights", "3%"), "give one of them"),
+        (("size", "offload", "--model", "llama-3-8b", "--cpu-weights", "30"), "did you mean `30 %`?"),
+        ((*KV, "--format", "xml"), "'xml' is not one of 'table', 'json', 'csv'"),
+        ((*KV, "--units", "MB"), "no such option"),
+        (("size", "roofline"), "no such command 'roofline'"),
+    ],
+    ids=lambda value: " ".join(value[1:])[:60] if isinstance(value, tuple) else "",
+)  # fmt: skip
+def test_wrong_usage_is_one_line(arguments: tuple[str, ...], words: str) -> None:
+    done = run(*arguments)
+
+    assert (done.code, done.out) == (64, "")
+    assert done.err.startswith("planner: ")
+    assert done.err.count("\n") == 1
+    assert words in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("kv", "--model", "meta-llama-3-8c"), "no model `meta-llama-3-8c` in the catalog; did you mean meta-llama/Meta-Llama-3-8B"),
+        (("kv", "--model", "llama-3-8b,\x1b[2Jgone"), "no model `�[2Jgone` in the catalog"),
+        (("decode", "--params", "7B", "--gpu", "h100"), "gpu `h100` could mean H100-NVL-94GB"),
+        (("decode", "--params", "7B", "--gpu", "TPU-v5e"), "is not modelled"),
+        (("hbm", "--params", "7B", "--gpu", "l4", "--engine", "vlm"), "no engine `vlm` in the catalog; did you mean vllm"),
+        (("kv", "--model", "llama-3-8b", "--catalog", "nowhere"), "nowhere is no catalog"),
+    ],
+    ids=lambda value: " ".join(value)[:50] if isinstance(value, tuple) else "",
+)  # fmt: skip
+def test_unknown_names_are_wrong_input(arguments: tuple[str, ...], words: str) -> None:
+    done = run("size", *arguments)
+
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("error[catalog/")
+    assert done.err.count("\n") == 1
+    assert words in done.err
+
+
+def test_the_environment_has_twins_of_flags() -> None:
+    done = run(*KV, "--format", "json", env={"PLANNER_BATCH": "1,2"})
+
+    assert len(json.loads(done.out)["rows"]) == 2
+
+
+def test_alone_it_prints_its_help() -> None:
+    done = run("size")
+
+    assert done.code == 64
+    assert done.err.startswith("Usage: planner size [OPTIONS] COMMAND")
+
+
+def test_huge_inputs_stay_finite() -> None:
+    huge = str(10**12)
+    arguments = (
+        "--params",
+        "1T",
+        "--layers",
+        huge,
+        "--hidden",
+        huge,
+        "--heads",
+        huge,
+        "--context",
+        huge,
+        "--batch",
+        huge,
+    )
+    done = run("size", "training", *arguments, "--attention", "full", "--memory", "1GB", "--format", "json")
+
+    assert done.code == 0
+    assert json.loads(done.out)["rows"][0]["fits"] is False
+
+
+def test_nothing_heavy_is_loaded() -> None:
+    code = (
+        "import sys; from planner.cli import main;"
+        "main(['size', 'hbm', '--model', 'llama-3-8b', '--gpu', 'h100-sxm']);"
+        "sys.exit(sorted({'numpy', 'scipy', 'pyomo', 'rich'} & set(sys.modules)) != [])"
+    )
+
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
