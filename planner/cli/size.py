@@ -5,9 +5,8 @@ Every flag that takes a list makes a grid: all combinations, the first flag of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from itertools import product
 from typing import Annotated, Any
 
@@ -20,13 +19,39 @@ from planner.cli.commands import CONTEXT_SETTINGS, help_when_alone
 from planner.cli.exits import ExitCode
 from planner.cli.inputs import open_folder, refuse_catalog
 from planner.cli.options import CatalogOption, flag
+from planner.cli.size_options import (
+    BandwidthOption,
+    BatchOption,
+    ContextOption,
+    EngineOption,
+    Format,
+    FormatOption,
+    GpuOption,
+    HeadDimOption,
+    HeadsOption,
+    HiddenOption,
+    HostOption,
+    KvHeadsOption,
+    KvOption,
+    LayersOption,
+    MemoryOption,
+    ModelOption,
+    ParamsOption,
+    PlainContextOption,
+    TflopsOption,
+    TpOption,
+    UnitsOption,
+    WeightsOption,
+    WorkspaceOption,
+    listed_flag,
+)
 from planner.cli.streams import answer, note, usage_error
 from planner.diagnostics import DiagnosticError
 from planner.physics.footprint import UnknownArchitecture
 from planner.physics.formats import KV_FORMATS, WEIGHT_FORMATS
 from planner.physics.training import Checkpoint, Offload, Tier, ZeroStage
-from planner.report.figures import listed
-from planner.report.rows import as_csv, as_json, listing, table
+from planner.report.rows import as_csv, as_json
+from planner.report.sizing import render
 from planner.sizing.concurrency import concurrency_row
 from planner.sizing.decode import decode_row
 from planner.sizing.grid import as_data, check_size, combinations
@@ -37,101 +62,10 @@ from planner.sizing.kv import kv_row
 from planner.sizing.offload import offload_row
 from planner.sizing.training import TierBandwidth, training_row
 
-TABLE_DIGITS = 4
-MOST_LEVERS = 5
-MOST_RANGES = 6
 ENGINE = "vllm"
 NATIVE = "native"
 WEIGHT_NAMES = (NATIVE, *WEIGHT_FORMATS)
 Axes = dict[str, Sequence[object]]
-
-INPUTS = (
-    "model", "parameters", "kv_heads", "gpu", "context_tokens", "batch", "weights", "kv", "tensor_parallel", "units",
-    "bandwidth_tb_s", "host_gb_s", "memory_{u}", "workspace_{u}", "engine", "gpus", "zero", "attention", "checkpoint",
-    "offload", "tier", "activation_factor", "cpu_weights_share", "cpu_kv_share",
-)  # fmt: skip
-"""Keys that stand above a table when they are the same in all rows; `{u}` is the unit of sizes."""
-
-SHOWN = {
-    "kv": (
-        "bytes_per_token", "sequence_gb", "kv_gb", "kv_gib", "kv_gb_per_gpu", "kv_over_weights_share",
-        "saving_over_multi_head", "contiguous_waste_share", "paged_waste_share",
-    ),
-    "decode": (
-        "weights_{u}", "kv_{u}", "kv_ms", "step_ms", "weights_ceiling_tok_s", "ceiling_tok_s", "expected_low_tok_s",
-        "expected_high_tok_s", "bandwidth_over_first", "compute_over_first",
-    ),
-    "intensity": (
-        "ridge_flop_per_byte", "decode_flop_per_byte", "regime", "balanced_batch", "attention_flop_per_byte",
-        "prefill_flop_per_byte", "prefill_regime", "bandwidth_over_first", "compute_over_first",
-    ),
-    "hbm": (
-        "weights_{u}", "weights_share", "kv_{u}", "kv_room_{u}", "free_{u}", "fits", "engine_weights_{u}",
-        "engine_kv_pool_{u}", "engine_sequences", "engine_fits",
-    ),
-    "concurrency": (
-        "kv_room_{u}", "sequence_{u}", "sequences", "engine_sequences", "kv_traffic_{u}", "kv_alone_ms", "kv_alone_tok_s",
-        "step_ms", "tok_s", "expected_low_tok_s", "expected_high_tok_s",
-    ),
-    "training": (
-        "parameters_{u}", "gradients_{u}", "optimizer_{u}", "activations_{u}", "total_{u}", "free_{u}", "fits",
-        "recompute_share", "transfer_ms", "hidden_share", "remedy",
-    ),
-    "offload": (
-        "resident_{u}", "offloaded_{u}", "fits", "hbm_ms", "host_ms", "step_ms", "ceiling_tok_s", "all_in_hbm_tok_s",
-        "weights_to_move_share", "ceiling_when_moved_tok_s",
-    ),
-}  # fmt: skip
-"""Results in the table of each calculator; JSON and CSV have all."""
-
-
-class Format(StrEnum):
-    """How the answer is printed."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-
-
-def _option(name: str, help: str, metavar: str) -> Any:
-    return flag(name, help, metavar=metavar, show_default=False)
-
-
-ModelOption = Annotated[str | None, _option("--model", "Models of the catalog.", "NAME,...")]
-ParamsOption = Annotated[str | None, _option("--params", "Parameter counts: 70B, 70e9.", "N,...")]
-LayersOption = Annotated[str | None, _option("--layers", "Layers.", "N,...")]
-HeadsOption = Annotated[str | None, _option("--heads", "Query heads.", "N,...")]
-KvHeadsOption = Annotated[str | None, _option("--kv-heads", "KV heads; default: --heads.", "N,...")]
-HeadDimOption = Annotated[str | None, _option("--head-dim", "Width of one head.", "N,...")]
-HiddenOption = Annotated[str | None, _option("--hidden", "Width of the model; default: heads x head width.", "N,...")]
-GpuOption = Annotated[str | None, _option("--gpu", "GPUs of the catalog.", "NAME,...")]
-MemoryOption = Annotated[str | None, _option("--memory", "Memory of one GPU: 8GB, 24 GiB.", "SIZE,...")]
-BandwidthOption = Annotated[str | None, _option("--bandwidth", "Bandwidth of that memory: 3.35TB/s.", "RATE,...")]
-TflopsOption = Annotated[str | None, _option("--tflops", "Dense compute peak in TFLOPS.", "N,...")]
-HostOption = Annotated[
-    str | None,
-    _option("--host-bandwidth", "Link to host memory, one way; default: the GPU's, else 64GB/s.", "RATE,..."),
-]
-ContextOption = Annotated[
-    str | None, _option("--context", "Tokens per sequence: 8192, 8k (8,000); default: 4096.", "N,...")
-]
-PlainContextOption = Annotated[
-    str | None, _option("--context", "Tokens per sequence; without it the cache is left out.", "N,...")
-]
-BatchOption = Annotated[str, flag("--batch", "Sequences in a step.", metavar="N,...")]
-WeightsOption = Annotated[
-    str, flag("--weights", "Weight formats: bf16, int8, int4, ...; native: the model's own.", metavar="FORMAT,...")
-]
-KvOption = Annotated[str, flag("--kv", "KV formats: bf16, fp8, int8, int4, ...", metavar="FORMAT,...")]
-TpOption = Annotated[str, flag("--tp", "Tensor-parallel degrees.", metavar="N,...")]
-WorkspaceOption = Annotated[
-    str, flag("--workspace", "Memory for all but weights and cache: 10%, 2GB.", metavar="SHARE|SIZE,...")
-]
-UnitsOption = Annotated[
-    Unit, flag("--units", "How sizes are counted: labels, bare numbers and the answer.", case_sensitive=False)
-]
-EngineOption = Annotated[str, flag("--engine", "Engine whose real parts stand beside the rule.", metavar="NAME")]
-FormatOption = Annotated[Format, typer.Option("--format", help="How to print the answer.")]
 
 app = typer.Typer(
     name="size",
@@ -163,7 +97,7 @@ def kv_cache(
     kv: KvOption = "bf16",
     tp: TpOption = "1",
     reserve: Annotated[
-        str | None, _option("--reserve", "Tokens that an allocator without pages reserves per sequence.", "N,...")
+        str | None, listed_flag("--reserve", "Tokens that an allocator without pages reserves per sequence.", "N,...")
     ] = None,
     catalog: CatalogOption = None,
     output: FormatOption = Format.TABLE,
@@ -202,7 +136,7 @@ def decode(
     kv: KvOption = "bf16",
     tp: TpOption = "1",
     kv_memory: Annotated[
-        str | None, _option("--kv-memory", "Bytes of cache that a step reads on one GPU: 16GB.", "SIZE,...")
+        str | None, listed_flag("--kv-memory", "Bytes of cache that a step reads on one GPU: 16GB.", "SIZE,...")
     ] = None,
     units: UnitsOption = Unit.GB,
     catalog: CatalogOption = None,
@@ -237,7 +171,7 @@ def intensity(
     gpu: GpuOption = None,
     bandwidth: BandwidthOption = None,
     tflops: TflopsOption = None,
-    context: Annotated[str | None, _option("--context", "Tokens of a prompt, for its regime.", "N,...")] = None,
+    context: Annotated[str | None, listed_flag("--context", "Tokens of a prompt, for its regime.", "N,...")] = None,
     batch: BatchOption = "1",
     weights: WeightsOption = NATIVE,
     kv: KvOption = "bf16",
@@ -323,7 +257,7 @@ def concurrency(
     workspace: WorkspaceOption = "10%",
     weights_memory: Annotated[
         str | None,
-        _option("--weights-memory", "Memory of the weights on one GPU; default: parameters x width.", "SIZE,..."),
+        listed_flag("--weights-memory", "Memory of the weights on one GPU; default: parameters x width.", "SIZE,..."),
     ] = None,
     engine: EngineOption = ENGINE,
     units: UnitsOption = Unit.GB,
@@ -428,9 +362,9 @@ def offload(
     weights: WeightsOption = NATIVE,
     kv: KvOption = "bf16",
     cpu_weights: Annotated[
-        str | None, _option("--cpu-weights", "Shares of the weights in host memory: 30%.", "SHARE,...")
+        str | None, listed_flag("--cpu-weights", "Shares of the weights in host memory: 30%.", "SHARE,...")
     ] = None,
-    cpu_layers: Annotated[str | None, _option("--cpu-layers", "Layers in host memory instead.", "N,...")] = None,
+    cpu_layers: Annotated[str | None, listed_flag("--cpu-layers", "Layers in host memory instead.", "N,...")] = None,
     cpu_kv: Annotated[str, flag("--cpu-kv", "Shares of the cache in host memory.", metavar="SHARE,...")] = "0",
     workspace: WorkspaceOption = "10%",
     units: UnitsOption = Unit.GB,
@@ -563,48 +497,4 @@ def _print(calculator: str, rows: Sequence[Any], output: Format, units: Unit) ->
     elif output is Format.CSV:
         answer(as_csv(data))
     else:
-        answer("".join(f"{line}\n" for line in _table(calculator, data, units)))
-
-
-def _table(calculator: str, data: list[dict[str, Any]], units: Unit) -> list[str]:
-    """Lay out one row key by key, several as columns: inputs that differ, then results; the rest stands above."""
-    suffix = units.value.lower()
-    if len(data) == 1:
-        body = listing(
-            {k: v for k, v in data[0].items() if v is not None and k not in ("scarce", "lever")}, TABLE_DIGITS
-        )
-        return [*body, "", *_levers(data)]
-    inputs = [key.format(u=suffix) for key in INPUTS]
-    shown = [key.format(u=suffix) for key in SHOWN[calculator]]
-    differing = [k for k in data[0] if k in inputs and any(row[k] != data[0][k] for row in data)]
-    same = {k: data[0][k] for k in data[0] if k in inputs and k not in differing and data[0][k] is not None}
-    columns = [*differing, *(k for k in shown if any(row[k] is not None for row in data))]
-    return [*_above(same), *table([{k: row[k] for k in columns} for row in data], TABLE_DIGITS), "", *_levers(data)]
-
-
-def _above(same: Mapping[str, Any]) -> list[str]:
-    return [*listing(same, TABLE_DIGITS), ""] if same else []
-
-
-def _levers(data: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Name the scarce resource and the lever: once for all rows, or with the numbers of the rows they are for."""
-    rows_of: dict[str, list[int]] = {}
-    for number, row in enumerate(data, 1):
-        rows_of.setdefault(f"scarce: {row['scarce']}; lever: {row['lever']}", []).append(number)
-    if len(rows_of) == 1:
-        return list(rows_of)
-    lines = [f"{_ranges(numbers)}: {text}" for text, numbers in rows_of.items()]
-    rest = len(lines) - MOST_LEVERS
-    return lines[:MOST_LEVERS] + ([f"and {rest} more, in --format json"] if rest > 0 else [])
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """Return `row 2` or `rows 1-4, 7`."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and runs[-1][-1] == number - 1:
-            runs[-1][1:] = [number]
-        else:
-            runs.append([number])
-    text = listed(("-".join(map(str, run)) for run in runs), MOST_RANGES)
-    return f"{'row' if len(numbers) == 1 else 'rows'} {text}"
+        answer("".join(f"{line}\n" for line in render(calculator, data, units)))
