@@ -24,9 +24,29 @@ class Label(Record):
         return self.gpu or self.model
 
 
+class Release(Record):
+    """The newest release of a project when the issue of this number was opened."""
+
+    from_issue: Whole
+    version: Text
+
+
+class UndatedVersions(Record):
+    """Which version a log is from that does not say: by the number of the issue that it is quoted in, else `usual`."""
+
+    usual: Text
+    repository: str = ""
+    releases: Annotated[tuple[Release, ...], Strict(False)] = ()
+
+    def version_at(self, issue: int) -> str | None:
+        """Return the newest release when an issue was opened, None before the first one that is listed."""
+        return next((r.version for r in reversed(self.releases) if r.from_issue <= issue), None)
+
+
 class LabelFile(Record):
     """The content of `labels.yaml`."""
 
+    versions: dict[str, UndatedVersions] = Field(default_factory=dict)
     gpus: dict[str, Label] = Field(default_factory=dict)
     models: dict[str, Label] = Field(default_factory=dict)
 

@@ -6,10 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from planner.catalog.base import Count, Positive, Record, Text, Texts, Whole
+from planner.catalog.base import Count, NotNegative, Positive, Record, Text, Texts, Whole
 from planner.physics.types import Architecture
 
 BILLION = 1e9
+Component = Literal["attention", "dense", "experts", "head", "embedding", "small"]
 
 
 class Attention(Record):
@@ -24,7 +25,9 @@ class Attention(Record):
     bias: bool = False
     qk_norm: bool = False
     local_layers: Count = 0
+    local_kv_elements: Count = 0
     sliding_window: Count = 0
+    cross_layers: Count = 0
     pattern: str = ""
     state_layers: Count = 0
     kv_lora_rank: Count = 0
@@ -32,6 +35,22 @@ class Attention(Record):
     qk_rope_head_dim: Count = 0
     qk_nope_head_dim: Count = 0
     v_head_dim: Count = 0
+
+
+class RecurrentState(Record):
+    """State of one sequence in one recurrent layer: elements of the matrix (`element_bytes` wide) and of the convolution."""
+
+    elements: Whole
+    convolution_elements: Count = 0
+    element_bytes: Literal[0, 2, 4] = 0
+
+
+class Vision(Record):
+    """Image encoder with its projector: parameters, width, and the patches of the largest image (0: images are small)."""
+
+    parameters: Whole
+    width: Whole
+    patches: Count = 0
 
 
 class Experts(Record):
@@ -47,7 +66,7 @@ class Experts(Record):
 
 
 class ParameterCount(Record):
-    """The parameter counts used, the published figure, and what kind of figure that is.
+    """The parameter counts used, the published figure, and what kind of figure that is (`counted`: from a config).
 
     `shape_exception` says why the total cannot be recomputed from the shape within 1 %, `published_exception` why the
     total is further than 1 % from the published figure.
@@ -56,14 +75,20 @@ class ParameterCount(Record):
     total: Whole
     active: Whole
     published_billions: Positive
-    published_kind: Literal["checkpoint", "checkpoint-recalled", "rounded"]
+    published_kind: Literal["checkpoint", "checkpoint-recalled", "rounded", "counted"]
     second_source: str = ""
     shape_exception: str = ""
     published_exception: str = ""
 
 
 class ModelEntry(Record):
-    """One LLM: its shape, parameter count, native format, longest sequence in tokens, and sources."""
+    """One LLM: its shape, parameter count, native format, longest sequence in tokens, and sources.
+
+    `parameters` are those of the text model; those of `vision` come on top and are never quantised. `stored` gives,
+    by component, the share of parameters in each format where a checkpoint is not uniform. A quantised checkpoint
+    names the model that it was made from as `base`, whose format is `original_format`; the base names those of its
+    `builds` whose stored formats hold for it too, by weight format.
+    """
 
     name: Text
     family: Text
@@ -75,9 +100,16 @@ class ModelEntry(Record):
     gated_mlp: bool
     attention: Attention
     experts: Experts | None = None
+    state: RecurrentState | None = None
     parameters: ParameterCount
     native_format: Text
+    original_format: str = ""
+    base: str = ""
+    builds: dict[Text, Text] = Field(default_factory=dict)
+    stored: dict[Component, dict[Text, NotNegative]] = Field(default_factory=dict)
     max_position: Whole
+    rotary_positions: Count = 0
+    vision: Vision | None = None
     sources: Annotated[Texts, Field(min_length=1)]
     read: Text
     notes: Texts = ()
@@ -86,6 +118,7 @@ class ModelEntry(Record):
     def architecture(self) -> Architecture:
         """Return the shape for the physics."""
         a, e, p = self.attention, self.experts, self.parameters
+        state, vision = self.state, self.vision
         return Architecture(
             name=self.name,
             family=self.family,
@@ -119,4 +152,19 @@ class ModelEntry(Record):
             shared_d_ff=e.shared_d_ff if e else 0,
             first_k_dense=e.first_k_dense if e else 0,
             n_moe_layers=e.layers if e else 0,
+            state_elements=state.elements if state else 0,
+            convolution_elements=state.convolution_elements if state else 0,
+            state_element_bytes=state.element_bytes if state else 0,
+            n_cross_layers=a.cross_layers,
+            local_kv_elements=a.local_kv_elements,
+            rotary_positions=self.rotary_positions,
+            vision_parameters=vision.parameters if vision else 0,
+            vision_width=vision.width if vision else 0,
+            vision_patches=vision.patches if vision else 0,
+            stored=tuple(
+                (self.native_format, component, fmt, share)
+                for component in sorted(self.stored)
+                for fmt, share in sorted(self.stored[component].items())
+            ),
+            original_format=self.original_format,
         )

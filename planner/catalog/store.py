@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from planner.catalog.canonical import same_model, tidy
 from planner.catalog.commitment import CommitmentFile, Ratio, best_ratio
 from planner.catalog.engine import EngineFile, EngineProfile, profile, version_key
 from planner.catalog.gpu import GpuEntry
@@ -99,13 +101,35 @@ class Catalog:
         return known or Label(gpu=self.gpu(label).name)
 
     def model_label(self, label: str) -> Label:
-        """Return what a model label of a measurement means. A label without an entry is tried as a name.
+        """Return what a model label of a measurement means: by the table of labels, a name, or a build of a model.
+
+        Quantised builds and fine-tunes are taken as the model that their name contains, which is then `assumed`.
 
         Raises:
             UnknownName: the label means nothing known.
         """
         known = self.labels.models.get(label)
-        return known or Label(model=resolve("model", label, self._model_files, self._model_aliases))
+        if known is not None:
+            return known
+        try:
+            return Label(model=resolve("model", label, self._model_files, self._model_aliases))
+        except UnknownName as unknown:
+            built_from = same_model(label, self._model_files)
+            if built_from is None:
+                raise unknown from None
+        name = self.model(built_from).base or built_from
+        return Label(model=name, assumed=f"same shape, by its name `{tidy(label)}`")
+
+    def architecture(self, name: str) -> Architecture:
+        """Return the shape of a model for the physics, with what its published builds in other formats store.
+
+        Raises:
+            UnknownName: there is no such model.
+        """
+        entry = self.model(name)
+        shape = entry.architecture()
+        built = [self.model(build).architecture().stored for _, build in sorted(entry.builds.items())]
+        return replace(shape, stored=shape.stored + tuple(row for rows in built for row in rows)) if built else shape
 
     def providers(self) -> tuple[str, ...]:
         """Return the providers with priced offers, sorted."""
@@ -289,7 +313,7 @@ class Catalog:
 
     @staticmethod
     def _kept(file: QualityFile, weights: str | None, model: Architecture, evidence: str) -> QualityEvidence | None:
-        native = file.canonical(model.native_format)
+        native = file.canonical(model.original_format or model.native_format)
         if weights is None or weights in WIDE_FORMATS or file.canonical(weights) == native:
             return NATIVE
         return evidence_for(file, weights, model, evidence)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import ceil, floor
 
@@ -19,6 +19,19 @@ class Outcome(StrEnum):
     OK = "ok"
     OOM = "oom"
     KV_TOO_SMALL = "kv_too_small"
+
+
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """What else one GPU holds beside the model: adapters and a draft model, and what the draft caches per token."""
+
+    weights_bytes: float = 0.0
+    kv_bytes_per_token: float = 0.0
+
+
+NOTHING_EXTRA = Extras()
+MEDIA_ITEMS = 2
+"""Unless prompts are limited, engines profile the largest image and the largest video (start-up logs of a 7B VLM)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +89,20 @@ def hbm_budget(
     max_model_len: int,
     memory_fraction: float | None = None,
     chunked_prefill: bool = True,
+    extras: Extras = NOTHING_EXTRA,
+    media_items: int = MEDIA_ITEMS,
 ) -> HbmBudget:
     """Divide the usable memory of one GPU as `engine` does at start-up.
 
     `memory_fraction` (0 to 1) defaults to the engine's. Without chunked prefill a batch is at least one whole prompt
-    of `max_model_len`. Raises `UnknownArchitecture` or `UnknownFormat`.
+    of `max_model_len`. `extras` stay in memory beside the model and count as weights.
+    `media_items` is how many images and videos of the largest size an engine profiles for one prompt. Raises `UnknownArchitecture` or `UnknownFormat`.
     """
     batched = max_num_batched_tokens if chunked_prefill else max(max_num_batched_tokens, max_model_len)
     parts = _Parts(
         usable=float(floor(device.usable_bytes)),
-        weights=float(ceil(weights_bytes(arch, layout, weights))),
-        activations=float(ceil(engine.activation_bytes(arch, layout, max_num_seqs, batched))),
+        weights=float(ceil(weights_bytes(arch, layout, weights, engine.mla_absorbed) + extras.weights_bytes)),
+        activations=float(ceil(engine.activation_bytes(arch, layout, max_num_seqs, batched, media_items))),
         runtime=float(ceil(engine.runtime_bytes(layout.tensor))),
         graphs=float(ceil(engine.graph_bytes(arch, layout))),
     )
@@ -94,6 +110,10 @@ def hbm_budget(
     room = float(floor(_pool(parts, engine, fraction)))
     footprint = kv_footprint(arch, layout, kv, engine.kv_rules())
     longest = _longest_bytes(arch, layout, kv, engine, batched, max_model_len)
+    if extras.kv_bytes_per_token:
+        slope = footprint.global_bytes_per_token + extras.kv_bytes_per_token
+        footprint = replace(footprint, global_bytes_per_token=slope)
+        longest += extras.kv_bytes_per_token * max_model_len
     return _budget(parts, room, footprint, longest, max_model_len, layout.attention_data)
 
 
@@ -129,8 +149,9 @@ def _longest_bytes(
 ) -> float:
     # Engines admit on the worst case: a local layer holds its window and a whole batch of new tokens.
     rules = engine.kv_rules(batched_tokens - 1 if engine.grouped_kv else None)
-    blocks = ceil(max_model_len / engine.block_size_tokens)
-    return kv_footprint(arch, layout, kv, rules).bytes_at(blocks * engine.block_size_tokens)
+    held = kv_footprint(arch, layout, kv, rules)
+    block = held.block_tokens or engine.block_size_tokens
+    return held.bytes_at(ceil(max_model_len / block) * block)
 
 
 def _budget(

@@ -38,12 +38,16 @@ class FractionOf(StrEnum):
 class EngineMemory:
     """Memory constants of one engine over a range of versions, from the `memory` section of `catalog/engines`.
 
-    The activation peak is the larger of a forward pass over T batched tokens, T x 2 bytes x
+    The activation peak is the largest of a forward pass over T batched tokens, T x 2 bytes x
     (`forward_hidden_copies` x d + 3 x FFN width per rank, chosen experts counted each with its output), and of
-    sampling, `bytes_per_logit` x rows x vocab + 2 bytes x T d, with one row per sequence. `max_logit_rows` and
+    sampling, `bytes_per_logit` x rows x vocab + 2 bytes x T d, with one row per sequence, and of encoding the largest
+    images, `vision_copies` x 2 bytes x patches x width each. `max_logit_rows` and
     `max_forward_tokens` cut rows and T (0: no cut). Runtime is `runtime_bytes_tp1`, or from two tensor ranks on
     `runtime_bytes_tp2` + `runtime_bytes_per_doubling` x (log2 tp - 1). Graphs are `graph_bytes_base` +
-    `graph_bytes_per_layer` x layers (+ `graph_bytes_moe`). `margin_bytes` is never given to the pool.
+    `graph_bytes_per_layer` x layers (+ `graph_bytes_moe`). `margin_bytes` is never given to the pool. The `default_*`
+    are what the engine does when it is not told. From `chunked_from_tokens` of `max_model_len` on prompts are chunked
+    by default; below, a batch is at least one whole prompt. Models with images have steps of `vision_batched_tokens`. `mla_absorbed`: products of latent up-projections are held
+    beside them. `hybrid_kv`, `chunked_kv`, `grouped_kv`, `mixed_kv`, `latent_kv` and `state_pages` are the rules of `KvRules`.
     """
 
     engine: str
@@ -53,6 +57,8 @@ class EngineMemory:
     block_size_tokens: int
     default_max_num_seqs: int
     default_max_num_seqs_large: int
+    default_batched_tokens: int
+    default_batched_tokens_large: int
     bytes_per_logit: float
     forward_hidden_copies: float
     runtime_bytes_tp1: float
@@ -65,8 +71,15 @@ class EngineMemory:
     hybrid_kv: bool
     chunked_kv: bool
     grouped_kv: bool
+    mixed_kv: bool = True
+    latent_kv: bool = True
     latent_alignment_bytes: int = 1
     state_bytes_per_element: float = 2.0
+    state_pages: int = 0
+    mla_absorbed: bool = False
+    chunked_from_tokens: int = 0
+    vision_batched_tokens: int = 0
+    vision_copies: float = 0.0
     max_logit_rows: int = 0
     max_forward_tokens: int = 0
     margin_bytes: float = 0.0
@@ -79,24 +92,38 @@ class EngineMemory:
             hybrid_windows=self.hybrid_kv,
             chunked_windows=self.chunked_kv,
             grouped_layers=self.grouped_kv,
+            mixed_windows=self.mixed_kv,
             window_slack_tokens=slack,
+            latents=self.latent_kv,
             latent_alignment_bytes=self.latent_alignment_bytes,
             state_bytes_per_element=self.state_bytes_per_element,
+            state_pages=self.state_pages,
         )
 
     def max_num_seqs_on(self, device: Device) -> int:
         """Give the engine's default batch cap on `device`."""
-        large = device.usable_bytes >= LARGE_DEVICE_BYTES and not device.name.upper().startswith("A100")
-        return self.default_max_num_seqs_large if large else self.default_max_num_seqs
+        return self.default_max_num_seqs_large if _is_large(device) else self.default_max_num_seqs
 
-    def activation_bytes(self, arch: Architecture, layout: Layout, max_num_seqs: int, batched_tokens: int) -> float:
-        """Give the activation peak on one GPU over a batch of `batched_tokens`."""
+    def batched_tokens_on(self, device: Device, arch: Architecture) -> int:
+        """Give the engine's default token budget of a step on `device`, where prompts are chunked."""
+        tokens = self.default_batched_tokens_large if _is_large(device) else self.default_batched_tokens
+        return max(tokens, self.vision_batched_tokens) if arch.vision_parameters else tokens
+
+    def chunks_prompts(self, max_model_len: int) -> bool:
+        """Tell whether the engine chunks prompts when it is not told."""
+        return max_model_len >= self.chunked_from_tokens
+
+    def activation_bytes(
+        self, arch: Architecture, layout: Layout, max_num_seqs: int, batched_tokens: int, media_items: int = 0
+    ) -> float:
+        """Give the activation peak on one GPU over a batch of `batched_tokens`, or over `media_items` largest images."""
         tokens = min(batched_tokens, self.max_forward_tokens or batched_tokens)
         rows = min(max_num_seqs, self.max_logit_rows or max_num_seqs, tokens)
         hidden = arch.d_model * WIDE_BYTES * tokens
         sampling = self.bytes_per_logit * rows * arch.vocab + hidden
         forward = hidden * self.forward_hidden_copies + _ffn_width(arch, layout) * WIDE_BYTES * tokens
-        return max(sampling, forward)
+        images = media_items * arch.vision_patches * arch.vision_width * WIDE_BYTES * self.vision_copies
+        return max(sampling, forward, images)
 
     def runtime_bytes(self, tensor: int) -> float:
         """Give context, communication buffers and other memory outside the tensor allocator."""
@@ -126,6 +153,10 @@ def engine_memory(engine: str, versions: str, constants: Mapping[str, Any], sour
     if wrong:
         raise ValueError(f"memory constants of {engine} {versions}: {'; '.join(wrong)}")
     return EngineMemory(engine, versions, FractionOf(given.pop("fraction_of")), source=source, **given)
+
+
+def _is_large(device: Device) -> bool:
+    return device.usable_bytes >= LARGE_DEVICE_BYTES and not device.name.upper().startswith("A100")
 
 
 def _ffn_width(arch: Architecture, layout: Layout) -> float:

@@ -24,13 +24,15 @@ class KvFootprint:
 
     The GPU is the fullest one that serves the sequence: under attention-data parallelism a sequence lives on one of
     the `attention_data` groups, so a replica holds `attention_data` times as many sequences. `local_bytes_per_token`
-    stops growing at `window_tokens`; `fixed_bytes` is recurrent state.
+    stops growing at `window_tokens`; `fixed_bytes` is recurrent state. `block_tokens` is the block that the model
+    forces on the engine (0: the engine's own).
     """
 
     global_bytes_per_token: float
     local_bytes_per_token: float = 0.0
     window_tokens: float = 0.0
     fixed_bytes: float = 0.0
+    block_tokens: int = 0
 
     def bytes_at(self, tokens: float) -> float:
         """Give the bytes of one sequence that holds `tokens` tokens (0 or more)."""
@@ -54,16 +56,23 @@ class KvRules:
 
     `hybrid_windows`: local layers of a mixed model keep only their window. `chunked_windows`: the same for chunked
     attention. `grouped_layers`: layers are padded to equal groups. `window_slack_tokens` is what a local layer holds
-    beside its window. `latent_alignment_bytes` rounds each MLA latent up (1: none). `state_bytes_per_element` is the
-    width of a linear-attention state.
+    beside its window. `mixed_windows`: also where local and global layers cache vectors of different size.
+    `latents`: latent attention caches its latent, not all heads. `latent_alignment_bytes` rounds each MLA latent up (1: none). `state_bytes_per_element` is the width of a recurrent
+    state where the model does not fix it. `state_pages` is how many cache pages each recurrent layer takes for one
+    sequence (0: states have a pool of their own and take their own size); attention blocks then grow to the size of a
+    state. `cross_layers`: layers that attend to an image get blocks for every token of the text.
     """
 
     hybrid_windows: bool = True
     chunked_windows: bool = False
     grouped_layers: bool = True
+    mixed_windows: bool = True
     window_slack_tokens: int = 16
+    latents: bool = True
     latent_alignment_bytes: int = 1
     state_bytes_per_element: float = 2.0
+    state_pages: int = 0
+    cross_layers: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +112,21 @@ class AttentionFamily(Protocol):
 def head_share(kv_heads: int, tensor: int) -> float:
     """Give the share of the KV heads that the fullest of `tensor` ranks holds (copies when ranks outnumber heads)."""
     return -(-kv_heads // tensor) / kv_heads
+
+
+CLOSE_RATIO = 1.25
+"""Below this ratio of layer numbers vLLM pads the fewer up to the more, instead of the more to a multiple."""
+
+
+def group_size(layers: int, others: int) -> int:
+    """Give the layers of one group where an engine pads two kinds of layers to equal groups (vLLM kv_cache_utils)."""
+    few, many = sorted((layers, others))
+    return many if many < CLOSE_RATIO * few else few
+
+
+def padded(layers: int, group: int) -> int:
+    """Give the layers counted when `layers` are filled up to whole groups."""
+    return -(-layers // group) * group
 
 
 def stage_share(layers: int, pipeline: int) -> float:

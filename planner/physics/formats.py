@@ -74,7 +74,16 @@ WEIGHT_FORMATS: dict[str, WeightFormat] = _weights(
     WeightFormat("q5_k_m", 5, 5.66 / 8, "bf16", _GGUF, "q6_k", "q5_k"),
     WeightFormat("q5_k", 5, 5.5 / 8, "bf16", _GGUF, "q6_k", "q5_k"),
     WeightFormat("q4_k_m", 4, 4.81 / 8, "bf16", _GGUF, "q6_k", "q4_k"),
+    WeightFormat("q5_k_s", 5, 5.5 / 8, "bf16", _GGUF, "q6_k", "q5_k"),
     WeightFormat("q4_k", 4, 4.5 / 8, "bf16", _GGUF, "q6_k", "q4_k"),
+    WeightFormat("q4_k_s", 4, 4.54 / 8, "bf16", _GGUF, "q6_k", "q4_k"),
+    WeightFormat("q4_0", 4, 4.5 / 8, "bf16", _GGUF, "q6_k", "q4_0"),
+    WeightFormat("q3_k_m", 3, 3.87 / 8, "bf16", _GGUF, "q6_k", "q3_k"),
+    WeightFormat("q3_k_s", 3, 3.4375 / 8, "bf16", _GGUF, "q6_k", "q3_k"),
+    WeightFormat("q3_k", 3, 3.4375 / 8, "bf16", _GGUF, "q6_k", "q3_k"),
+    WeightFormat(
+        "nf4", 4, (4 + 32 / 64) / 8, "bf16", "bitsandbytes NF4 as loaded: fp32 scale per 64 (arXiv 2305.14314)"
+    ),
 )
 """Weight formats by the name that a spec or a catalog entry uses."""
 
@@ -118,7 +127,8 @@ def component_formats(arch: Architecture, fmt: str) -> dict[str, str]:
     quantise only a part: natively 4-bit MoE models (gpt-oss, Kimi) keep all but the routed experts in bf16; 4-bit
     builds of MLA models keep the attention in bf16 and, from an 8-bit original, the dense parts in 8 bits.
     Sources: the `quantization_config` of the models and of published builds (Kimi-K2.5-NVFP4, DeepSeek-R1 in 4 bits).
-    Raises `UnknownFormat`.
+    A catalog entry that lists what its checkpoint stores (`Architecture.stored`) wins; a component in several formats
+    is named after the largest share. Raises `UnknownFormat`.
     """
     chosen = weight_format(fmt)
     wide = fmt if fmt in _WIDE else "bf16"
@@ -126,12 +136,26 @@ def component_formats(arch: Architecture, fmt: str) -> dict[str, str]:
     parts = {"attention": body, "dense": body, "experts": body, "small": wide}
     if chosen.bits == 4 and chosen.embedding == "bf16":
         parts |= _unquantised_parts(arch, fmt)
-    return parts | {"head": chosen.head, "embedding": chosen.embedding}
+    shares = _stored_shares(arch, fmt)
+    stored = {part: max(sorted(of), key=of.__getitem__) for part, of in shares.items()}
+    return parts | {"head": chosen.head, "embedding": chosen.embedding} | stored
 
 
 def component_bytes(arch: Architecture, fmt: str) -> dict[str, float]:
     """Give bytes per parameter of every component of a checkpoint called `fmt`. Raises `UnknownFormat`."""
-    return {part: WEIGHT_FORMATS[name].bytes_per_parameter for part, name in component_formats(arch, fmt).items()}
+    formats = component_formats(arch, fmt)
+    sizes = {part: weight_format(name).bytes_per_parameter for part, name in formats.items()}
+    for part, shares in _stored_shares(arch, fmt).items():
+        sizes[part] = sum(weight_format(name).bytes_per_parameter * share for name, share in sorted(shares.items()))
+    return sizes
+
+
+def _stored_shares(arch: Architecture, fmt: str) -> dict[str, dict[str, float]]:
+    shares: dict[str, dict[str, float]] = {}
+    for checkpoint, part, name, share in arch.stored:
+        if checkpoint == fmt:
+            shares.setdefault(part, {})[name] = share
+    return shares
 
 
 def _native_variant(arch: Architecture, fmt: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from planner.physics.budget import HbmBudget, Outcome, hbm_budget
+from planner.physics.adapters import TARGETS, Lora, draft_extras, lora_bytes
+from planner.physics.budget import MEDIA_ITEMS, Extras, HbmBudget, Outcome, hbm_budget
 from planner.physics.engine_memory import EngineMemory, FractionOf, engine_memory
 from planner.physics.footprint import KvFootprint, KvRules, UnknownArchitecture
 from planner.physics.formats import (
@@ -21,13 +22,17 @@ from planner.physics.weights import ParameterSplit, WeightParts, split_parameter
 
 __all__ = [
     "KV_FORMATS",
+    "MEDIA_ITEMS",
+    "TARGETS",
     "WEIGHT_FORMATS",
     "EngineMemory",
+    "Extras",
     "FractionOf",
     "HbmBudget",
     "KvFootprint",
     "KvFormat",
     "KvRules",
+    "Lora",
     "Outcome",
     "ParameterSplit",
     "UnknownArchitecture",
@@ -36,11 +41,13 @@ __all__ = [
     "WeightParts",
     "component_bytes",
     "component_formats",
+    "draft_extras",
     "engine_memory",
     "hbm_budget",
     "kv_bytes",
     "kv_footprint",
     "kv_format",
+    "lora_bytes",
     "split_parameters",
     "state_bytes",
     "weight_format",

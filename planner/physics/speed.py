@@ -36,7 +36,7 @@ FLOPS_PER_PARAMETER = 2.0
 ATTENTION_FLOPS = 4.0
 """Scores and weighted values: two multiply-adds per query element and attended token."""
 
-STREAMED = KvRules(chunked_windows=True, grouped_layers=False, window_slack_tokens=0)
+STREAMED = KvRules(chunked_windows=True, grouped_layers=False, window_slack_tokens=0, cross_layers=False)
 """What attention reads of the cache, as opposed to what the engine reserves: exactly the window, in chunked layers too."""
 
 STATE_PASSES = 2.0

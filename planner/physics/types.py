@@ -10,8 +10,16 @@ class Architecture:
     """Shape of one LLM, as its Hugging Face `config.json` states it. Counts are per model unless a name says otherwise.
 
     `kv_elements_per_token` sums over all attention layers that cache keys and values (MLA: latent + rope part).
-    `n_local_layers` of the `n_attention_layers` attend only `sliding_window` tokens back; `n_state_layers` keep a
-    recurrent state of fixed size instead of keys and values. MoE fields are 0 for dense models.
+    `n_local_layers` of the `n_attention_layers` attend only `sliding_window` tokens back and cache `local_kv_elements`
+    of the elements (0: as many per layer as the others); `n_state_layers` keep a
+    recurrent state of fixed size instead of keys and values: `state_elements` in the matrix that the recurrence updates,
+    `convolution_elements` in the window of its convolution, both per layer and sequence, the matrix stored in
+    `state_element_bytes` (0: as wide as the weights compute). `n_cross_layers` attend to an image and are given cache
+    blocks like the others. `rotary_positions` counts the rows of all cosine and sine tables (0: one of `max_position`),
+    `vision_parameters` those of image encoders and their projector, not part of the totals; `vision_width` is theirs and
+    `vision_patches` what the largest image has (0: images are small). `stored` lists
+    (checkpoint format, component, format, share of its parameters) where checkpoints are not uniform, and
+    `original_format` is that of the model that such a checkpoint was made from. MoE fields are 0 for dense models.
     """
 
     name: str
@@ -46,11 +54,28 @@ class Architecture:
     shared_d_ff: int = 0
     first_k_dense: int = 0
     n_moe_layers: int = 0
+    state_elements: int = 0
+    convolution_elements: int = 0
+    state_element_bytes: int = 0
+    n_cross_layers: int = 0
+    local_kv_elements: int = 0
+    rotary_positions: int = 0
+    vision_parameters: int = 0
+    vision_width: int = 0
+    vision_patches: int = 0
+    stored: tuple[tuple[str, str, str, float], ...] = ()
+    original_format: str = ""
 
     @property
     def is_mla(self) -> bool:
         """Tell whether keys and values are cached as one compressed latent per token."""
         return self.kv_lora_rank > 0
+
+    @property
+    def kv_elements_of_local_layers(self) -> float:
+        """Elements per token that all local layers together cache."""
+        even = self.kv_elements_per_token * self.n_local_layers / max(self.n_attention_layers, 1)
+        return float(self.local_kv_elements) or even
 
     @property
     def is_moe(self) -> bool:
@@ -83,7 +108,8 @@ class Device:
 class Layout:
     """How one replica is spread over GPUs. `expert` parallelism covers the same GPUs, so it never multiplies them.
 
-    `node_gpus` is the number of GPUs of the replica inside one node; a smaller value than `gpus` means that the
+    `decode_context` spreads the tokens of a cache that tensor ranks would copy over that many of them (it divides
+    `tensor`). `node_gpus` is the number of GPUs of the replica inside one node; a smaller value than `gpus` means that the
     replica crosses nodes.
     """
 
@@ -92,6 +118,7 @@ class Layout:
     expert: int = 1
     attention_data: int = 1
     node_gpus: int = field(default=0)
+    decode_context: int = 1
 
     @property
     def gpus(self) -> int:

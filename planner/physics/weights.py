@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from planner.physics.attention import family_of
 from planner.physics.footprint import AttentionParameters, head_share, stage_share
-from planner.physics.formats import WEIGHT_FORMATS, component_formats
+from planner.physics.formats import component_bytes, component_formats
 from planner.physics.parameters import GATED_MATRICES, PLAIN_MATRICES
 from planner.physics.types import Architecture, Layout
 
@@ -40,7 +40,10 @@ class ParameterSplit:
 
 @dataclass(frozen=True, slots=True)
 class WeightParts:
-    """Bytes of weights on the fullest GPU by part. `rotary` is the table of cosines and sines, copied on every rank."""
+    """Bytes of weights on the fullest GPU by part.
+
+    `rotary` are the tables of cosines and sines, copied on every rank; `vision` are image encoders, never quantised.
+    """
 
     attention: float
     dense: float
@@ -48,11 +51,13 @@ class WeightParts:
     vocabulary: float
     small: float
     rotary: float
+    vision: float = 0.0
 
     @property
     def total(self) -> float:
         """Bytes of all parts."""
-        return self.attention + self.dense + self.experts + self.vocabulary + self.small + self.rotary
+        layers = self.attention + self.dense + self.experts + self.small
+        return layers + self.vocabulary + self.rotary + self.vision
 
 
 def split_parameters(arch: Architecture) -> ParameterSplit:
@@ -74,29 +79,39 @@ def split_parameters(arch: Architecture) -> ParameterSplit:
     return ParameterSplit(attention, dense, experts, head, embedding, total, small)
 
 
-def weights_bytes(arch: Architecture, layout: Layout, fmt: str) -> float:
+def weights_bytes(arch: Architecture, layout: Layout, fmt: str, absorbs: bool = False) -> float:
     """Give the bytes of weights on the fullest GPU of a replica, with copies, scales, padding and the rotary table.
 
-    Raises `UnknownArchitecture` or `UnknownFormat`.
+    `absorbs` as in `weight_parts`. Raises `UnknownArchitecture` or `UnknownFormat`.
     """
-    return weight_parts(arch, layout, fmt).total
+    return weight_parts(arch, layout, fmt, absorbs).total
 
 
-def weight_parts(arch: Architecture, layout: Layout, fmt: str) -> WeightParts:
-    """Give the bytes of `weights_bytes` part by part. Raises the same."""
-    formats = component_formats(arch, fmt)
-    width = {part: WEIGHT_FORMATS[name].bytes_per_parameter for part, name in formats.items()}
+def weight_parts(arch: Architecture, layout: Layout, fmt: str, absorbs: bool = False) -> WeightParts:
+    """Give the bytes of `weights_bytes` part by part. Raises the same.
+
+    An engine that `absorbs` the up-projections of latent attention holds the products beside them (vLLM 0.7).
+    """
+    width = component_bytes(arch, fmt)
     split = split_parameters(arch)
     stage = stage_share(arch.n_layers, layout.pipeline)
     attention = _attention_bytes(family_of(arch).parameters(arch), layout, width["attention"], arch.n_kv_heads)
+    if absorbs:
+        attention += _absorbed_parameters(arch) * width["attention"] / layout.tensor
     return WeightParts(
         attention=attention * stage,
         dense=(split.dense - split.small) * width["dense"] / layout.tensor * stage,
-        experts=_expert_bytes(arch, layout, split.experts * width["experts"], formats["experts"]),
+        experts=_expert_bytes(arch, layout, split.experts * width["experts"], component_formats(arch, fmt)["experts"]),
         vocabulary=_vocabulary_bytes(arch, layout, split.head * width["head"], split.head * width["embedding"]),
         small=split.small * width["small"] * stage,
         rotary=_rotary_bytes(arch),
+        vision=arch.vision_parameters * width["small"] / layout.tensor,
     )
+
+
+def _absorbed_parameters(arch: Architecture) -> int:
+    query_input = arch.q_lora_rank or arch.d_model
+    return arch.n_attention_layers * arch.n_heads * arch.kv_lora_rank * (query_input + arch.d_model)
 
 
 def _norm_and_router_parameters(arch: Architecture) -> int:
@@ -150,4 +165,5 @@ def _vocabulary_bytes(arch: Architecture, layout: Layout, head: float, embedding
 def _rotary_bytes(arch: Architecture) -> float:
     if arch.family in NO_ROTARY_FAMILIES:
         return 0.0
-    return arch.max_position * (arch.qk_rope_head_dim or arch.head_dim) * WIDE_BYTES
+    rows = arch.rotary_positions or arch.max_position
+    return rows * (arch.qk_rope_head_dim or arch.head_dim) * WIDE_BYTES

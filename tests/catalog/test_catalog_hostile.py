@@ -140,7 +140,7 @@ def test_a_folder_without_an_index_is_no_catalog(tmp_path: Path) -> None:
 def test_bad_memory_constants_name_the_file(scratch: Path) -> None:
     edit(scratch / "engines/vllm.yaml", "fraction_of: total", "fraction_off: total")
     with pytest.raises(DiagnosticError) as caught:
-        Catalog.open(scratch).engine("vllm", "0.6")
+        Catalog.open(scratch).engine("vllm", "0.4")
 
     assert "vllm.yaml" in str(caught.value)
     assert "fraction_off" in str(caught.value)

@@ -16,10 +16,13 @@ def test_every_count_agrees_with_its_shape_or_states_why_not(shipped: Catalog) -
 
 
 def test_exceptions_are_few(shipped: Catalog) -> None:
-    counts = [shipped.model(name).parameters for name in shipped.model_names()]
+    """Only recurrent layers, layers of several shapes and cross-attention are beyond the plain count."""
+    entries = [shipped.model(name) for name in shipped.model_names()]
+    excused = [e for e in entries if e.parameters.shape_exception]
+    odd = [e for e in excused if not (e.state or e.attention.state_layers or e.attention.local_kv_elements)]
 
-    assert sum(bool(c.shape_exception) for c in counts) == 12
-    assert sum(bool(c.published_exception) for c in counts) == 4
+    assert sorted(e.name for e in odd if not e.attention.cross_layers) == ["nvidia/Llama-3_3-Nemotron-Super-49B-v1"]
+    assert sum(bool(e.parameters.published_exception) for e in entries) == 3
 
 
 @pytest.mark.parametrize(
@@ -42,9 +45,10 @@ def test_mla_counts_close(shipped: Catalog) -> None:
 
 
 def test_cached_elements_follow_from_the_attention_fields(shipped: Catalog) -> None:
-    odd = [n for n in shipped.model_names() if kv_elements(e := shipped.model(n)) != e.attention.kv_elements_per_token]
+    entries = [shipped.model(name) for name in shipped.model_names()]
+    odd = [e for e in entries if kv_elements(e) != e.attention.kv_elements_per_token]
 
-    assert odd == ["XiaomiMiMo/MiMo-V2-Flash"]
+    assert [e.name for e in odd if not e.attention.local_kv_elements] == ["XiaomiMiMo/MiMo-V2-Flash"]
 
 
 @pytest.mark.parametrize(
@@ -85,4 +89,4 @@ def test_fields_reach_the_architecture(shipped: Catalog) -> None:
 
 
 def test_the_catalog_has_all_models(shipped: Catalog) -> None:
-    assert len(shipped.model_names()) == 124
+    assert len(shipped.model_names()) == 207

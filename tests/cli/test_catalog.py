@@ -40,7 +40,7 @@ def test_list_models_as_json() -> None:
     answer = json.loads(RUNNER.invoke(app, ["list", "models", "--format", "json"]).stdout)
 
     assert answer["schema_version"] == 1
-    assert len(answer["models"]) == 124
+    assert len(answer["models"]) == 207
     llama = next(m for m in answer["models"] if m["name"] == "meta-llama/Llama-3.3-70B-Instruct")
     assert llama["kv_bytes_per_token"] == 327_680
 

@@ -12,16 +12,21 @@ from memory_inputs import GIB, device, engine_constants, engine_file, model_shap
 from planner.physics.memory import (
     KV_FORMATS,
     WEIGHT_FORMATS,
+    Extras,
     KvRules,
+    Lora,
     Outcome,
     UnknownArchitecture,
     UnknownFormat,
+    component_bytes,
     component_formats,
+    draft_extras,
     engine_memory,
     hbm_budget,
     kv_bytes,
     kv_footprint,
     kv_format,
+    lora_bytes,
     split_parameters,
     weight_format,
     weight_parts,
@@ -33,6 +38,7 @@ LLAMA_8B = "meta-llama/Llama-3.1-8B-Instruct"
 LLAMA_2_7B = "meta-llama/Llama-2-7b-hf"
 LLAMA_70B = "meta-llama/Llama-3.3-70B-Instruct"
 R1 = "deepseek-ai/DeepSeek-R1"
+QWEN_27B = "Qwen/Qwen3.5-27B"
 GPT_OSS = "openai/gpt-oss-120b"
 GEMMA = "google/gemma-3-27b-it"
 SCOUT = "meta-llama/Llama-4-Scout-17B-16E-Instruct"
@@ -142,17 +148,133 @@ def test_lightning_attention_keeps_a_fixed_state() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "missing"),
+    ("attention", "missing"),
     [
-        ("Qwen/Qwen3-Next-80B-A3B-Instruct", "convolution width"),
-        ("ai21labs/Jamba-v0.1", "state dimension"),
-        ("nvidia/Nemotron-H-56B-Base-8K", "SSM heads"),
+        ("hybrid gated-delta + GQA", "convolution width"),
+        ("hybrid Mamba + GQA", "state dimension"),
+        ("hybrid Mamba2 + GQA", "SSM heads"),
+        ("hybrid something + GQA", "dimensions of the state"),
     ],
 )
-def test_a_state_of_unknown_size_is_refused_by_name(name: str, missing: str) -> None:
+def test_a_state_of_unknown_size_is_refused_by_name(attention: str, missing: str) -> None:
+    arch = replace(model_shape(QWEN_27B), attention=attention, state_elements=0)
     with pytest.raises(UnknownArchitecture, match=missing) as caught:
-        kv_footprint(model_shape(name), Layout(), "bf16")
-    assert caught.value.name == name
+        kv_footprint(arch, Layout(), "bf16")
+    assert caught.value.name == arch.name
+
+
+def test_a_recurrent_state_is_a_matrix_and_a_short_window() -> None:
+    state = 48 * (48 * 128 * 128 * 4 + 3 * (2 * 2048 + 6144) * 2)
+    assert kv_footprint(model_shape(QWEN_27B), Layout(), "bf16").fixed_bytes == state
+    assert kv_footprint(model_shape(QWEN_27B), Layout(tensor=2), "bf16").fixed_bytes == state / 2
+
+
+@pytest.mark.parametrize(("kv", "block"), [("bf16", 784), ("fp8", 1568)])
+def test_a_page_of_attention_holds_a_whole_state(kv: str, block: int) -> None:
+    """1568 tokens are printed by vLLM for this shape with an 8-bit cache (public start-up log)."""
+    held = kv_footprint(model_shape(QWEN_27B), Layout(), kv, engine_constants("vllm", "0.20").kv_rules())
+    assert held.block_tokens == block
+
+
+def test_concurrency_of_a_hybrid_counts_two_pages_per_recurrent_layer() -> None:
+    """31.24 GiB of cache hold 38.35 sequences of 8192 tokens (public start-up log of a 27B model on vLLM)."""
+    held = kv_footprint(model_shape(QWEN_27B), Layout(), "bf16", engine_constants("vllm", "0.20").kv_rules())
+    blocks = -(-8192 // held.block_tokens)
+    assert 31.24 * GIB / held.bytes_at(blocks * held.block_tokens) == pytest.approx(38.35, rel=0.002)
+
+
+def test_engines_without_latent_caches_store_every_head() -> None:
+    """13,360 tokens on 8 x 80 GB with DeepSeek-V2 (github deepseek-ai/DeepSeek-V2 issue 83)."""
+    old, new = (engine_constants("vllm", v).kv_rules() for v in ("0.4", "0.8"))
+    arch = model_shape("deepseek-ai/DeepSeek-V2-Chat")
+    token = kv_footprint(arch, Layout(tensor=8), "bf16", old).global_bytes_per_token
+    assert token == 60 * 2 * 16 * 256 * 2
+    assert token / kv_footprint(arch, Layout(tensor=8), "bf16", new).global_bytes_per_token > 14
+
+
+def test_decode_context_parallelism_spreads_what_ranks_would_copy() -> None:
+    """Eight-fold tokens at degree 8 (715,072 to 5,721,088 in a public log)."""
+    for name in (R1, LLAMA_8B):
+        alone, spread = (
+            kv_footprint(model_shape(name), Layout(tensor=16, decode_context=d), "bf16").global_bytes_per_token
+            for d in (1, 2)
+        )
+        assert alone == 2 * spread
+
+
+def test_layers_that_attend_to_images_get_blocks_too() -> None:
+    arch = model_shape("meta-llama/Llama-3.2-11B-Vision-Instruct")
+    assert kv_footprint(arch, Layout(), "bf16").global_bytes_per_token == 40 * 2 * 8 * 128 * 2
+    streamed = kv_footprint(arch, Layout(), "bf16", KvRules(cross_layers=False))
+    assert streamed.global_bytes_per_token == 32 * 2 * 8 * 128 * 2
+
+
+def test_layers_of_two_sizes_share_pages_of_the_larger_without_a_mixed_manager() -> None:
+    """976 kB per token on vLLM 0.20 and 102 kB on 0.21 at 262,144 tokens (github vllm-project/vllm issue 43308)."""
+    arch = model_shape("google/gemma-4-31B-it")
+    old = kv_footprint(arch, Layout(), "bf16", engine_constants("vllm", "0.20").kv_rules())
+    assert old.global_bytes_per_token == pytest.approx(976e3, rel=0.01)
+    new = kv_footprint(arch, Layout(), "bf16", engine_constants("vllm", "0.21").kv_rules(5120 - 1))
+    assert new.bytes_at(262144) / 262144 == pytest.approx(102e3, rel=0.02)
+
+
+def test_images_count_in_the_weights_and_in_the_peak() -> None:
+    """4-bit 7B model with images on a 32 GB board: 2.47 GiB with one image, 4.93 with videos unbound (public logs)."""
+    arch = model_shape("Qwen/Qwen2.5-VL-7B-Instruct")
+    engine = engine_constants("vllm", "0.15")
+    one, two = (engine.activation_bytes(arch, Layout(), 256, 5120, items) / GIB for items in (1, 2))
+    assert one == pytest.approx(2.47, rel=0.01)
+    assert two == pytest.approx(4.93, rel=0.01)
+    assert weight_parts(arch, Layout(), "int4").vision == arch.vision_parameters * 2
+
+
+def test_rotary_tables_of_scaled_positions_are_long() -> None:
+    """Gemma-3 holds a table for local layers and one of 8 x 131,072 rows for global ones (logs: 8.58 and 51.45 GiB)."""
+    assert weights_bytes(model_shape("google/gemma-3-4b-it"), Layout(), "bf16") / GIB == pytest.approx(8.58, rel=0.003)
+    assert weights_bytes(model_shape(GEMMA), Layout(), "bf16") / GIB == pytest.approx(51.45, rel=0.003)
+
+
+def test_absorbed_projections_are_held_beside_the_latent() -> None:
+    """83.88 GiB per GPU on 8 x H200 with vLLM of early 2025 (public log), 79.6 without the products."""
+    arch, layout = model_shape(R1), Layout(tensor=8)
+    assert weights_bytes(arch, layout, "fp8", absorbs=True) / GIB == pytest.approx(83.88, rel=0.005)
+    assert engine_constants("vllm", "0.7").mla_absorbed
+    assert not engine_constants("vllm", "0.8").mla_absorbed
+
+
+def test_a_checkpoint_that_is_not_uniform_counts_what_it_stores() -> None:
+    """57.75 GiB per GPU on 8 x H100 where parameters x 1 byte gives 47.25 (github vllm-project/vllm issue 6746)."""
+    arch = model_shape("meta-llama/Llama-3.1-405B-Instruct-FP8")
+    assert weights_bytes(arch, Layout(tensor=8), "fp8") / GIB == pytest.approx(57.75, rel=0.02)
+    mixed = model_shape("nvidia/Qwen3.6-27B-NVFP4")
+    assert component_formats(mixed, "nvfp4")["attention"] == "fp8"
+    assert component_bytes(mixed, "nvfp4")["dense"] == pytest.approx(0.2453 + 0.7547 * 0.5625, rel=1e-3)
+
+
+def test_adapters_take_slots_of_both_factors() -> None:
+    arch = model_shape(LLAMA_8B)
+    one = lora_bytes(arch, Layout(), Lora(1, 16, ("q", "v")))
+    assert one == 32 * 16 * ((4096 + 4096) + (4096 + 1024)) * 2
+    assert lora_bytes(arch, Layout(), Lora(4, 16, ("q", "v"))) == 4 * one
+    assert one / 2 < lora_bytes(arch, Layout(tensor=8), Lora(1, 16, ("q", "v"))) < one
+    with pytest.raises(UnknownArchitecture, match="adapters"):
+        lora_bytes(model_shape(R1), Layout(), Lora(1, 16))
+
+
+def test_a_draft_model_takes_weights_and_cache() -> None:
+    draft = model_shape("meta-llama/Llama-3.2-1B-Instruct")
+    extras = draft_extras(draft, Layout(), "bf16", "bf16")
+    assert extras.weights_bytes == weights_bytes(draft, Layout(), "bf16")
+    assert extras.kv_bytes_per_token == 16 * 2 * 8 * 64 * 2
+    alone, both = (
+        hbm_budget(
+            model_shape(LLAMA_8B), device(), Layout(), "bf16", "bf16", engine_constants("vllm", "0.19"), 256, 8192, 8192,
+            extras=e,
+        )
+        for e in (Extras(), extras)
+    )  # fmt: skip
+    assert both.weights_bytes == pytest.approx(alone.weights_bytes + extras.weights_bytes, abs=1)
+    assert both.kv_tokens < alone.kv_tokens * 0.97
 
 
 def test_block_rounding_is_small_and_upwards() -> None:

@@ -21,12 +21,17 @@ def parameters(arch: Architecture) -> AttentionParameters:
     return AttentionParameters(query_output * arch.n_attention_layers, key_value * arch.n_attention_layers)
 
 
-def footprint(arch: Architecture, layout: Layout, kv: KvFormat, rules: KvRules) -> KvFootprint:  # noqa: ARG001
+def footprint(arch: Architecture, layout: Layout, kv: KvFormat, rules: KvRules) -> KvFootprint:
     """Give elements x bytes, split over KV heads and stages (KV heads are copied when tp > h_kv)."""
-    return KvFootprint(bytes_per_token(arch, layout, kv))
+    return KvFootprint(bytes_per_token(arch, layout, kv, rules))
 
 
-def bytes_per_token(arch: Architecture, layout: Layout, kv: KvFormat) -> float:
-    """Give the bytes of one token over all attention layers on the fullest GPU."""
-    share = head_share(arch.n_kv_heads, layout.tensor) * stage_share(arch.n_attention_layers, layout.pipeline)
-    return arch.kv_elements_per_token * kv.bytes_per_element * share
+def bytes_per_token(arch: Architecture, layout: Layout, kv: KvFormat, rules: KvRules) -> float:
+    """Give the bytes of one token over all attention layers on the fullest GPU.
+
+    Ranks that would hold copies of the same heads share the tokens under decode context parallelism.
+    """
+    layers = arch.n_attention_layers
+    heads = head_share(arch.n_kv_heads, layout.tensor) / layout.decode_context
+    images = (layers + arch.n_cross_layers) / layers if rules.cross_layers else 1.0
+    return arch.kv_elements_per_token * images * kv.bytes_per_element * heads * stage_share(layers, layout.pipeline)

@@ -1,0 +1,40 @@
+"""Read a `config.json`: JSON from anybody, so its size and shape are bounded and its mistakes have a place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from planner.diagnostics import Diagnostic, DiagnosticError, Span
+
+LARGEST_BYTES = 20_000_000
+_SHOWN = "config.json of a Hugging Face model repository"
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Return the parsed file. Raises `DiagnosticError` when it is no JSON object, and `OSError` when it is not there."""
+    with path.open("rb") as file:
+        data = file.read(LARGEST_BYTES + 1)
+    return parse_config(data, str(path))
+
+
+def parse_config(data: bytes, path: str) -> dict[str, Any]:
+    """Return the parsed bytes of a file called `path`. Raises `DiagnosticError`."""
+    if len(data) > LARGEST_BYTES:
+        raise _wrong(path, f"larger than {LARGEST_BYTES // 1_000_000} MB: this is no {_SHOWN}")
+    try:
+        parsed = json.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise _wrong(path, "this file is not UTF-8 text") from None
+    except json.JSONDecodeError as error:
+        raise _wrong(path, f"not JSON: {error.msg}", Span(path, error.lineno, error.colno, error.colno + 1)) from None
+    except (RecursionError, ValueError):
+        raise _wrong(path, "nested too deeply, or a number too long") from None
+    if not isinstance(parsed, dict):
+        raise _wrong(path, f"the top level is no object: this is no {_SHOWN}")
+    return parsed
+
+
+def _wrong(path: str, message: str, span: Span | None = None) -> DiagnosticError:
+    return DiagnosticError([Diagnostic("model/config", message, span or Span(path, 1, 1, 2))])
