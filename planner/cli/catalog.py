@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from planner.catalog import UnknownName
+from planner.catalog.model import BILLION
 from planner.cli.commands import CONTEXT_SETTINGS, help_when_alone
 from planner.cli.exits import ExitCode
 from planner.cli.inputs import one_line, open_folder, refuse_catalog
 from planner.cli.options import CatalogOption
-from planner.cli.streams import answer
+from planner.cli.streams import STANDARD, answer, check_writable, note, save, usage_error
 from planner.diagnostics import Diagnostic, DiagnosticError, has_errors
 from planner.report.rows import as_json, cell, table
 
@@ -133,6 +135,50 @@ def check_files(
         _print([f"{len(opened.files())} files: {errors} errors, {len(found) - errors} warnings"])
     if errors:
         raise typer.Exit(ExitCode.WRONG_INPUT)
+
+
+@app.command("import-model")
+def import_model(
+    config: Annotated[str, typer.Argument(help="config.json of a Hugging Face repository.", metavar="CONFIG")],
+    name: Annotated[
+        str | None, typer.Option("--name", help="Name in the catalog.", metavar="ORG/NAME", show_default=False)
+    ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out", "-o", help="File to write; - is standard output. Default: models/ORG/NAME.yaml of the catalog."
+        ),
+    ] = None,
+    read: Annotated[
+        datetime | None,
+        typer.Option("--read", formats=["%Y-%m-%d"], metavar="DATE", help="Day the file was read; default: today."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an entry that is there.")] = False,
+    catalog: CatalogOption = None,
+) -> None:
+    """Write a catalog entry from the config.json of a model: its shape, parameter count and stored formats.
+
+    Example: planner catalog import-model Qwen3-8B/config.json --name Qwen/Qwen3-8B
+    """
+    from planner.catalog.huggingface import entry_yaml
+    from planner.cli.models import entry_name, import_config, model_file
+
+    wanted = entry_name(name, config)
+    entry = import_config(config, wanted, read.date() if read else None)
+    text = entry_yaml(entry)
+    if out == STANDARD:
+        answer(text)
+        return
+    path = Path(out) if out else model_file(catalog, wanted)
+    if path.exists() and not force:
+        usage_error(f"{path} is there already; --force replaces it")
+    if out is None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    check_writable(path)
+    save(path, text)
+    note(
+        f"wrote {path}: {entry.parameters.total / BILLION:.3f}B parameters, {entry.attention.kind}, {entry.native_format}"
+    )
 
 
 def outline(data: Mapping[str, Any], indent: int = 0) -> list[str]:

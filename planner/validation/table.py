@@ -1,0 +1,78 @@
+"""Read a CSV file of measurements: text from anybody, bounded in size, with its columns checked once."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from planner.diagnostics import Diagnostic, DiagnosticError, Span
+
+LARGEST_BYTES = 100_000_000
+LARGEST_FIELD = 20_000
+MEMORY_COLUMNS = ("model", "engine", "weights_gib_per_gpu", "kv_gib_per_gpu", "kv_tokens", "max_concurrency", "outcome")
+"""Columns of start-up logs: `model` and `engine`, and at least one of the measured ones."""
+SPEED_COLUMNS = ("model", "gpu", "scenario", "metric", "value")
+"""Columns of published speed measurements."""
+
+Row = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The rows of a file, each by column; missing cells are empty text."""
+
+    path: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+    @property
+    def is_memory(self) -> bool:
+        """Tell whether these are start-up logs."""
+        return set(MEMORY_COLUMNS[:2]) <= set(self.columns) and bool(set(MEMORY_COLUMNS[2:]) & set(self.columns))
+
+    @property
+    def is_speed(self) -> bool:
+        """Tell whether these are speed measurements."""
+        return set(SPEED_COLUMNS) <= set(self.columns)
+
+
+def read_table(data: bytes, path: str) -> Table:
+    """Return the table in `data`. Raises `DiagnosticError` for a file that is empty, no text or without known columns."""
+    if len(data) > LARGEST_BYTES:
+        raise _wrong(path, f"larger than {LARGEST_BYTES // 1_000_000} MB")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise _wrong(path, "this file is not UTF-8 text") from None
+    csv.field_size_limit(LARGEST_FIELD)
+    reader = csv.reader(io.StringIO(text, newline=""))
+    try:
+        lines = [line for line in reader if any(cell.strip() for cell in line)]
+    except csv.Error as error:
+        raise _wrong(path, f"not CSV: {error}", reader.line_num) from None
+    if not lines:
+        raise _wrong(path, f"the file is empty; {_looked_for()}")
+    columns = tuple(cell.strip() for cell in lines[0])
+    table = Table(path, columns, tuple(_row(columns, line) for line in lines[1:]))
+    if not (table.is_memory or table.is_speed):
+        raise _wrong(path, f"no known columns in the first line; {_looked_for()}")
+    return table
+
+
+def _row(columns: Iterable[str], line: list[str]) -> Row:
+    row = dict.fromkeys(columns, "")
+    row.update({column: cell.strip() for column, cell in zip(columns, line, strict=False)})
+    return row
+
+
+def _looked_for() -> str:
+    return (
+        f"start-up logs need {', '.join(MEMORY_COLUMNS[:2])} and one of {', '.join(MEMORY_COLUMNS[2:])}; "
+        f"speed measurements need {', '.join(SPEED_COLUMNS)}"
+    )
+
+
+def _wrong(path: str, message: str, line: int = 1) -> DiagnosticError:
+    return DiagnosticError([Diagnostic("csv/unusable", message, Span(path, max(line, 1), 1, 2))])
