@@ -21,7 +21,7 @@ def resolve_models(spec: FleetSpec, catalog: Catalog) -> dict[str, ResolvedModel
 
 
 def _resolve(name: str, model: ModelSpec, spec: FleetSpec, catalog: Catalog) -> ResolvedModel:
-    architecture = catalog.model(model.use or "").architecture()
+    architecture = catalog.architecture(model.use or "")
     # The default version is that of the default engine; another engine is taken at its newest known release.
     version = (
         model.engine.version

@@ -72,7 +72,7 @@ class _Checker:
             if not isinstance(wanted, str):
                 continue
             try:
-                longest = self._catalog.model(wanted).architecture().max_position
+                longest = self._catalog.architecture(wanted).max_position
             except UnknownName as unknown:
                 yield _unknown(unknown, self._span((*path, "use")))
                 continue
