@@ -191,7 +191,8 @@ def _digests(prepared: Prepared, as_of: date, options: Options) -> Digests:
     catalog = prepared.catalog.digest()
     calibration = sha256(repr(sorted(prepared.catalog.calibration().items())))
     spec = sha256(text)
-    inputs = sha256(f"{spec}\n{catalog}\n{as_of.isoformat()}\n{options.gap}\n{__version__}")
+    brought = "".join(f"{entry.model_dump_json()}\n" for entry in prepared.catalog.added.values())
+    inputs = sha256(f"{spec}\n{catalog}\n{as_of.isoformat()}\n{options.gap}\n{__version__}{brought}")
     return Digests(spec=spec, catalog=catalog, calibration=calibration, inputs=inputs, plan="")
 
 

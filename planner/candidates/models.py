@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planner.candidates.types import Assumption, ResolvedModel
 from planner.catalog import Catalog
+from planner.catalog.model import BILLION
 from planner.catalog.quality import QualityEvidence
 from planner.physics.types import Architecture
 from planner.spec import FleetSpec, ModelSpec
@@ -21,7 +22,7 @@ def resolve_models(spec: FleetSpec, catalog: Catalog) -> dict[str, ResolvedModel
 
 
 def _resolve(name: str, model: ModelSpec, spec: FleetSpec, catalog: Catalog) -> ResolvedModel:
-    architecture = catalog.architecture(model.use or "")
+    architecture = catalog.architecture(model.config or model.use or "")
     # The default version is that of the default engine; another engine is taken at its newest known release.
     version = (
         model.engine.version
@@ -68,6 +69,9 @@ def model_assumptions(models: dict[str, ResolvedModel]) -> list[Assumption]:
     """List what was assumed about models: longest sequence, engine constants from another version."""
     found: list[Assumption] = []
     for name, model in models.items():
+        if model.spec.config is not None:
+            count = f"{model.architecture.n_params_total / BILLION:.3f}B parameters, counted from the config"
+            found.append(Assumption(f"models.{name}.config", count, model.spec.config))
         if model.spec.max_model_len is None:
             value = f"{model.max_model_len} tokens"
             found.append(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from planner.candidates.configs import config_models
 from planner.catalog import Catalog, UnknownName, find_catalog
 from planner.diagnostics import Diagnostic, DiagnosticError, Span, sort_key
 from planner.source import YamlPath, nearest
@@ -21,8 +22,13 @@ _SHOWN = 8
 def open_catalog(loaded: LoadedSpec, folder: Path | None = None) -> Catalog:
     """Open the catalog for a spec: `folder`, else what the spec names, else the nearest one upward, else the shipped one.
 
-    Raises DiagnosticError, at its place in the spec where the spec names the catalog.
+    Models that the spec brings along as a config are known too, except those that cannot be used. Raises
+    DiagnosticError, at its place in the spec where the spec names the catalog.
     """
+    return _catalog_files(loaded, folder).including(config_models(loaded)[0])
+
+
+def _catalog_files(loaded: LoadedSpec, folder: Path | None) -> Catalog:
     if folder is not None:
         return Catalog.open(folder)
     home = Path(loaded.path).parent
@@ -48,7 +54,13 @@ def check_references(loaded: LoadedSpec, catalog: Catalog) -> tuple[Diagnostic, 
     """
     checker = _Checker(loaded, catalog)
     try:
-        found = [*checker.models(), *checker.offers(), *checker.limits(), *checker.selectors()]
+        found = [
+            *config_models(loaded)[1],
+            *checker.models(),
+            *checker.offers(),
+            *checker.limits(),
+            *checker.selectors(),
+        ]
     except DiagnosticError as error:
         return error.diagnostics
     unique = {(d.code, d.span, d.message): d for d in found}
@@ -68,13 +80,14 @@ class _Checker:
         defaults = _mapping(self._data.get("defaults"))
         for name, own in _mapping(self._data.get("models")).items():
             model = {**defaults, **_mapping(own)}
-            wanted, path = model.get("use"), ("models", name)
+            wanted, path = model.get("config", model.get("use")), ("models", name)
             if not isinstance(wanted, str):
                 continue
             try:
                 longest = self._catalog.architecture(wanted).max_position
             except UnknownName as unknown:
-                yield _unknown(unknown, self._span((*path, "use")))
+                if "config" not in model:
+                    yield _unknown(unknown, self._span((*path, "use")))
                 continue
             limit = self._loaded.spec.models[name].max_model_len if self._loaded.spec else None
             if limit is not None and limit > longest:

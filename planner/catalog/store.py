@@ -50,10 +50,11 @@ def shipped_catalog() -> Path:
 class Catalog:
     """A folder of YAML files. Any of them may raise `DiagnosticError` when first read; names raise `UnknownName`."""
 
-    def __init__(self, root: Path, index: CatalogIndex) -> None:
+    def __init__(self, root: Path, index: CatalogIndex, added: Mapping[str, ModelEntry] | None = None) -> None:
         """Use `Catalog.open`."""
         self.root = root
         self.index = index
+        self.added = dict(sorted((added or {}).items()))
         self._records: dict[Path, BaseModel] = {}
         self._offers: dict[str, tuple[CatalogOffer, ...]] = {}
 
@@ -65,6 +66,10 @@ class Catalog:
             message = f"{shown_path(root)} is no catalog: it holds no {INDEX_FILE}"
             raise DiagnosticError([Diagnostic("catalog/not-found", message)])
         return cls(root, read_record(root / INDEX_FILE, CatalogIndex))
+
+    def including(self, models: Mapping[str, ModelEntry]) -> Catalog:
+        """Return a catalog that also knows these models, under exactly these names."""
+        return Catalog(self.root, self.index, {**self.added, **models}) if models else self
 
     def gpu_names(self) -> tuple[str, ...]:
         """Return the names of all GPUs, sorted."""
@@ -88,6 +93,8 @@ class Catalog:
 
     def model(self, name: str) -> ModelEntry:
         """Return a model by its name or a short one, ignoring case. Raises `UnknownName`."""
+        if name in self.added:
+            return self.added[name]
         legal = resolve("model", name, self._model_files, self._model_aliases)
         return self._named(self._model_files[legal], ModelEntry, legal)
 

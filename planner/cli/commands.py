@@ -26,8 +26,6 @@ NOT_BUILT_YET = (
     "verify",
     "explain",
     "estimate",
-    "validate",
-    "calibrate",
     "simulate",
     "sweep",
     "frontier",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from planner.diagnostics import Diagnostic, DiagnosticError
     from planner.plan.schema import Plan
     from planner.spec import LoadedSpec
+    from planner.validation.table import Table
 
 STANDARD_INPUT_NAME = "<stdin>"
 
@@ -76,6 +77,29 @@ def one_line(diagnostic: Diagnostic) -> str:
     span = diagnostic.span
     where = f"{span.path}:{span.line}:{span.column}: " if span else ""
     return f"{where}{diagnostic.severity}[{diagnostic.code}]: {diagnostic.message}"
+
+
+def read_measurements(path: str) -> Table:
+    """Read a table of start-up logs. Leaves with a usage error, or with diagnostics when it cannot be used."""
+    from planner.diagnostics import Diagnostic, DiagnosticError, Span
+    from planner.validation.table import LARGEST_BYTES, read_table
+
+    shown = STANDARD_INPUT_NAME if path == STANDARD else path
+    try:
+        if path == STANDARD:
+            data = sys.stdin.buffer.read(LARGEST_BYTES + 1)
+        else:
+            with Path(path).open("rb") as file:
+                data = file.read(LARGEST_BYTES + 1)
+        table = read_table(data, shown)
+    except OSError as error:
+        usage_error(f"cannot read {path}: {error.strerror or error}")
+    except DiagnosticError as error:
+        refuse(error.diagnostics)
+    if not table.is_memory:
+        message = "speed measurements are not supported yet; start-up logs are"
+        refuse([Diagnostic("csv/not-supported-yet", message, Span(shown, 1, 1, 2))])
+    return table
 
 
 def read_plan(path: str) -> Plan:

@@ -10,14 +10,13 @@ from typing import Any
 
 from planner.catalog import Catalog, find_catalog
 from planner.catalog.huggingface import UnsupportedConfig, entry_from_config, parse_config, read_config
-from planner.catalog.huggingface.read import LARGEST_BYTES
+from planner.catalog.huggingface.read import LARGEST_BYTES, quantisation_beside
 from planner.catalog.model import ModelEntry
 from planner.catalog.store import shipped_catalog
 from planner.cli.inputs import STANDARD_INPUT_NAME, refuse
 from planner.cli.streams import STANDARD, usage_error
 from planner.diagnostics import Diagnostic, DiagnosticError, Span
 
-QUANTISATION_FILE = "hf_quant_config.json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
 
 
@@ -56,8 +55,7 @@ def _files(config: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
     if config == STANDARD:
         return parse_config(sys.stdin.buffer.read(LARGEST_BYTES + 1), STANDARD_INPUT_NAME), None
     path = Path(config)
-    beside = path.with_name(QUANTISATION_FILE)
-    return read_config(path), read_config(beside) if beside.is_file() else None
+    return read_config(path), quantisation_beside(path)
 
 
 def model_file(folder: Path | None, name: str) -> Path:

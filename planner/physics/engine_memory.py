@@ -121,7 +121,7 @@ class EngineMemory:
         rows = min(max_num_seqs, self.max_logit_rows or max_num_seqs, tokens)
         hidden = arch.d_model * WIDE_BYTES * tokens
         sampling = self.bytes_per_logit * rows * arch.vocab + hidden
-        forward = hidden * self.forward_hidden_copies + _ffn_width(arch, layout) * WIDE_BYTES * tokens
+        forward = hidden * self.forward_hidden_copies + feed_forward_width(arch, layout) * WIDE_BYTES * tokens
         images = media_items * arch.vision_patches * arch.vision_width * WIDE_BYTES * self.vision_copies
         return max(sampling, forward, images)
 
@@ -159,7 +159,8 @@ def _is_large(device: Device) -> bool:
     return device.usable_bytes >= LARGE_DEVICE_BYTES and not device.name.upper().startswith("A100")
 
 
-def _ffn_width(arch: Architecture, layout: Layout) -> float:
+def feed_forward_width(arch: Architecture, layout: Layout) -> float:
+    """Give the elements per token that the feed-forward part of one layer holds at its peak on one rank."""
     dense = FFN_COPIES * arch.d_ff / layout.tensor if arch.n_moe_layers < arch.n_layers else 0.0
     if not arch.is_moe:
         return dense

@@ -69,7 +69,14 @@ def _check_models_named(models: Mapping[str, Any], document: Document) -> Iterat
                 "spec/missing-key",
                 f"`{name}` lacks `use`",
                 document.span(("models", name), key=True),
-                label="add `use` with a model name of the catalog",
+                label="add `use` with a model name of the catalog, or `config` with the path of a config.json",
+            )
+        if isinstance(model, dict) and "use" in model and "config" in model:
+            yield Diagnostic(
+                "spec/conflicting-keys",
+                f"`{name}` has both `use` and `config`",
+                document.span(("models", name), key=True),
+                label="keep one of them",
             )
 
 

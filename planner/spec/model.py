@@ -18,7 +18,7 @@ from planner.spec.fields import (
     WeightFormats,
     WholeTokens,
 )
-from planner.spec.readers import OneOf, Planned, Quantity, Text
+from planner.spec.readers import OneOf, Quantity, Text
 from planner.spec.refuse import mistake
 from planner.spec.reliability import ReliabilitySpec
 from planner.spec.section import Section
@@ -26,6 +26,7 @@ from planner.spec.selector import Selector
 from planner.spec.vocabulary import ENGINES
 
 _VERSION = r"[0-9]+(\.[0-9]+)*([a-z0-9.+-]*)"
+_CONFIG = r"(?!/)(?!(.*/)?\.\.(/|$))[^\\:]+\.json"
 _BLOCK_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 Recovery = Annotated[
     float, Quantity("ratio", above=0.0, maximum=1.2, bounds="above 0 % and at most 120 % of the native format")
@@ -77,8 +78,10 @@ class ModelSpec(Section):
 
     use: Line | None = None
     """Model name of the catalog; a short alias works, case does not matter."""
-    config: Annotated[None, Planned("a model from a config.json")] = None
-    """Path of a config.json. Not supported yet: name a catalog model with `use`."""
+    config: (
+        Annotated[str, Text(_CONFIG, "a .json file below the folder of the spec, as `models/own/config.json`")] | None
+    ) = None
+    """Path of a Hugging Face config.json below the folder of the spec, instead of `use`."""
     weights: WeightFormats | None = None
     """Weight formats to pick from; default: the native one, with fp8, int8 and int4 where that has 16 bits."""
     kv_cache: KvFormats | None = None

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from planner.catalog import Catalog, UnknownName
 from planner.catalog.canonical import tidy
-from planner.catalog.engine import version_key
 from planner.physics.memory import EngineMemory, Outcome, UnknownArchitecture, UnknownFormat, weights_bytes
 from planner.physics.types import Architecture, Device, Layout
 from planner.validation.table import Row
@@ -40,6 +39,9 @@ KV_LABELS = WIDE | {
 }
 ENGINE_LABELS = {"vllm": "vllm", "sglang": "sglang", "tensorrt-llm": "tensorrt-llm", "trt-llm": "tensorrt-llm", "trtllm": "tensorrt-llm", "llama.cpp": "llama.cpp"}  # fmt: skip
 _NAMED_FORMATS = (("nvfp4", "nvfp4"), ("mxfp4", "mxfp4"), ("fp8", "fp8"), ("w4a16", "int4"), ("w8a8", "int8"), ("awq", "int4"), ("gptq", "int4"), ("int4", "int4"), ("4bit", "int4"), ("int8", "int8"))  # fmt: skip
+LAST_OLD_SCHEDULER = "0.6"
+"""vLLM release that stands for the scheduler called V0."""
+_VERSION = re.compile(r"\d+\.\d+|b\d+")
 _ISSUE = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+)\s+(?:PR\s*)?#\s*(?P<number>\d{1,7})")
 
 
@@ -209,10 +211,11 @@ class _Reader:
         if engine is None:
             raise NotScored(f"engine {tidy(named) or 'not named'}: not modelled", scorable=True)
         stated = self._row.get("engine_version", "")
-        if version_key(stated):
+        if _VERSION.search(stated):
             return engine, stated.split()[0].lstrip("v")
-        if "v0" in stated.casefold():
-            return engine, "0.6"
+        if stated.casefold().startswith("v0"):
+            self._defaults.append(f"{engine} {LAST_OLD_SCHEDULER} (old scheduler)")
+            return engine, LAST_OLD_SCHEDULER
         version, why = self._undated(engine)
         self._defaults.append(f"{engine} {version} ({why})")
         return engine, version

@@ -16,6 +16,7 @@ from error_codes import codes_of, listed_codes
 from pages import bands_part, constraints_part, with_generated_parts
 from size_page import example_parts
 from spec_page import SECTIONS, keys_of, keys_part, sections_of
+from validate_page import validate_parts
 
 from planner.candidates.rule import all_rules
 from planner.catalog import Catalog
@@ -27,12 +28,13 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "planner"
 MANUAL = PACKAGE / "manual"
 UPDATE = "PLANNER_UPDATE_GOLDENS"
-PAGES = ("changelog", "concepts", "decisions", "errors", "physics", "program", "size", "spec")
+PAGES = ("changelog", "concepts", "decisions", "errors", "physics", "program", "size", "spec", "validate")
 PARTS: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "physics": {"bands": lambda: bands_part(ROOT / "catalog")},
     "program": {"constraints": constraints_part},
     "size": example_parts(),
     "spec": {"keys": keys_part},
+    "validate": validate_parts(),
 }
 LINK = re.compile(r"\]\(([^)#]+)?(#[^)]*)?\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)

@@ -23,6 +23,9 @@ EXPECTED = (
     ("certain", "spec/out-of-range", 16, 24, "`100 %` is out of range"),
     ("colon_in_text", "yaml/syntax", 2, 12, "mapping values are not allowed in this context"),
     ("committed_beyond_nodes", "spec/out-of-range", 15, 88, "3 committed nodes are more than the 2 there are"),
+    ("config_and_use", "spec/conflicting-keys", 4, 3, "`chat` has both `use` and `config`"),
+    ("config_missing", "model/config", 4, 18, "cannot read `models/own/config.json`: No such file"),
+    ("config_outside", "spec/bad-text", 4, 18, "`../own/config.json` is not a .json file below the folder"),
     ("control_character", "yaml/not-text", 2, 9, "character U+0007 does not belong into a text file"),
     ("custom_tag", "yaml/tag", 9, 13, "tag `!rate` is not allowed"),
     ("duplicate_key", "yaml/duplicate-key", 16, 1, "`fleet` is given twice in one mapping"),
@@ -105,7 +108,6 @@ EXPECTED = (
     ("turned_text", "spec/bad-text", 2, 8, "`a?b` is not a name"),
     ("two_demands", "spec/conflicting-keys", 10, 25, "`rate` and `requests_per_day` both say how many"),
     ("two_rules", "spec/conflicting-keys", 16, 49, "`max_monthly_cost` and `forbid` are two rules"),
-    ("unbuilt_config", "spec/not-supported-yet", 4, 10, "a model from a config.json is not supported yet"),
     ("unbuilt_deployed", "spec/not-supported-yet", 16, 1, "`deployed` is not supported yet"),
     ("unbuilt_latency_margin", "spec/not-supported-yet", 16, 13, "`min_latency_margin` is not supported yet"),
     ("unbuilt_priority", "spec/not-supported-yet", 8, 5, "`priority` is not supported yet"),
@@ -174,4 +176,4 @@ def test_every_error_says_what_to_do(name: str) -> None:
         assert "Spec" not in diagnostic.message
 
 
-SELF_EXPLAINING = {"spec/bad-text", "spec/out-of-range", "spec/mean-above-peak", "spec/quantiles-fall"}
+SELF_EXPLAINING = {"model/config", "spec/bad-text", "spec/out-of-range", "spec/mean-above-peak", "spec/quantiles-fall"}

@@ -9,6 +9,7 @@ from typing import Any
 from planner.diagnostics import Diagnostic, DiagnosticError, Span
 
 LARGEST_BYTES = 20_000_000
+QUANTISATION_FILE = "hf_quant_config.json"
 _SHOWN = "config.json of a Hugging Face model repository"
 
 
@@ -17,6 +18,12 @@ def read_config(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
         data = file.read(LARGEST_BYTES + 1)
     return parse_config(data, str(path))
+
+
+def quantisation_beside(path: Path) -> dict[str, Any] | None:
+    """Return the `hf_quant_config.json` in the folder of a config, None without one. Raises as `read_config`."""
+    beside = path.with_name(QUANTISATION_FILE)
+    return read_config(beside) if beside.is_file() else None
 
 
 def parse_config(data: bytes, path: str) -> dict[str, Any]:

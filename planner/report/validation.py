@@ -1,0 +1,177 @@
+"""Errors of predictions against measurements as text and as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from planner.report.figures import count, number, share
+from planner.report.rows import table
+from planner.validation.fit import Fitted
+from planner.validation.memory import METRICS, MemoryValidation, Metric, Scored, is_right
+from planner.validation.start_up import GIB
+
+WORST_GROUPS = 6
+MOST_REASONS = 12
+
+
+def memory_data(found: MemoryValidation, crossed: MemoryValidation | None = None) -> dict[str, Any]:
+    """Return the answer of `planner validate` for start-up logs. Errors are fractions."""
+    data: dict[str, Any] = {
+        "kind": "memory",
+        "rows": found.rows,
+        "scorable": found.scorable,
+        "skipped": dict(found.skipped),
+        "skipped_scorable": found.skipped_scorable,
+        "metrics": _metrics(found),
+    }
+    if crossed is not None:
+        data["cross_validated"] = {"metrics": _metrics(crossed)}
+    return data | {"worst": [row.case for row in found.worst], "details": [_detail(row) for row in found.scored]}
+
+
+def _metrics(found: MemoryValidation) -> dict[str, Any]:
+    metrics: dict[str, Any] = {name: _metric(found.metrics[name]) for name in METRICS}
+    return metrics | {"outcome": {"rows": found.outcome_rows, "accuracy": found.outcome_accuracy}}
+
+
+def _metric(metric: Metric) -> dict[str, Any]:
+    return {
+        "rows": metric.rows,
+        "mean_of_group_medians": metric.mean_of_group_medians,
+        "median_ape": metric.median_ape,
+        "p90_ape": metric.p90_ape,
+        "bias": metric.bias,
+        "groups": [
+            {
+                "engine": g.engine,
+                "arch_class": g.arch_class,
+                "n": g.n,
+                "median_ape": g.median_ape,
+                "p90_ape": g.p90_ape,
+                "bias": g.bias,
+            }
+            for g in metric.groups
+        ],
+    }
+
+
+def _detail(row: Scored) -> dict[str, Any]:
+    start, seen, budget = row.start, row.seen, row.budget
+    return {
+        "case_id": row.case,
+        "engine": start.engine,
+        "engine_version": start.version,
+        "model": start.arch.name,
+        "weights": start.weights,
+        "kv_cache": start.kv,
+        "gpu": start.device.name,
+        "tensor_parallel": start.layout.tensor,
+        "pipeline_parallel": start.layout.pipeline,
+        "defaults": list(start.defaults),
+        "predicted": {
+            "weights_gib": budget.weights_bytes / GIB,
+            "activations_gib": budget.activation_bytes / GIB,
+            "runtime_gib": budget.runtime_bytes / GIB,
+            "graphs_gib": budget.graph_bytes / GIB,
+            "kv_gib": budget.kv_pool_bytes / GIB,
+            "kv_tokens": budget.kv_tokens,
+            "max_concurrency": budget.max_concurrency,
+            "outcome": budget.outcome.value,
+        },
+        "measured": {
+            "weights_gib": seen.weights_gib,
+            "activations_gib": seen.activation_gib,
+            "runtime_gib": seen.runtime_gib,
+            "graphs_gib": seen.graphs_gib,
+            "kv_gib": seen.kv_gib,
+            "kv_tokens": seen.kv_tokens,
+            "max_concurrency": seen.max_concurrency,
+            "outcome": seen.outcome.value if seen.outcome else None,
+        },
+        "errors": dict(row.errors),
+        "outcome_right": is_right(row),
+        "furthest_part": row.off or None,
+    }
+
+
+def memory_text(found: MemoryValidation, crossed: MemoryValidation | None = None) -> list[str]:
+    """Return the answer for people: errors, the worst groups, the worst rows with the part that is off, what was skipped."""
+    scored = found.scorable - found.skipped_scorable
+    lines = [f"{count(found.rows, 'start-up log')}: {found.scorable} scorable, {scored} scored", ""]
+    lines += table([_summary(name, found, crossed) for name in METRICS])
+    wrong = [row for row in found.scored if is_right(row) is False]
+    lines += ["", f"Outcome right in {found.outcome_right} of {found.outcome_rows} ({share(found.outcome_accuracy)})"]
+    lines += [f"  {row.case}: {_outcome(row)}" for row in wrong]
+    lines += ["", "Worst groups (median error)"]
+    groups = [(name, g) for name in METRICS for g in found.metrics[name].groups]
+    groups.sort(key=lambda item: (-item[1].median_ape, item[0], item[1].engine, item[1].arch_class))
+    lines += [
+        f"  {g.engine} {g.arch_class}: {name} {share(g.median_ape)} over {count(g.n, 'row')}"
+        for name, g in groups[:WORST_GROUPS]
+    ]
+    lines += ["", "Worst rows"]
+    lines += [f"  {line}" for line in table([_worst(row) for row in found.worst])] if found.worst else ["  none"]
+    if found.skipped:
+        lines += ["", f"Skipped: {count(sum(found.skipped.values()), 'row')}"]
+        lines += [f"  {n} x {reason}" for reason, n in list(found.skipped.items())[:MOST_REASONS]]
+    return lines
+
+
+def _summary(name: str, found: MemoryValidation, crossed: MemoryValidation | None) -> Mapping[str, Any]:
+    metric = found.metrics[name]
+    row: dict[str, Any] = {
+        "metric": name,
+        "rows": metric.rows,
+        "median_error": _percent(metric.median_ape),
+        "p90_error": _percent(metric.p90_ape),
+        "bias": _percent(metric.bias, signed=True),
+    }
+    if crossed is not None:
+        other = crossed.metrics[name]
+        row |= {"median_without_model": _percent(other.median_ape), "p90_without_model": _percent(other.p90_ape)}
+    return row
+
+
+def _percent(value: float, signed: bool = False) -> str:
+    return f"{'+' if signed and value > 0 else ''}{number(100.0 * value)} %"
+
+
+def _outcome(row: Scored) -> str:
+    said = row.seen.outcome.value if row.seen.outcome else "nothing"
+    return f"{row.start.arch.name} was {said}, predicted {row.budget.outcome.value}"
+
+
+def _worst(row: Scored) -> Mapping[str, Any]:
+    name = max(row.errors, key=lambda metric: abs(row.errors[metric]), default="")
+    start = row.start
+    return {
+        "case": row.case,
+        "engine": f"{start.engine} {start.version}",
+        "model": start.arch.name,
+        "gpu": start.device.name,
+        "tp": start.layout.tensor,
+        "metric": name,
+        "error": _percent(row.errors[name], signed=True) if name else "",
+        "furthest_part": row.off,
+        "defaults": "; ".join(start.defaults),
+    }
+
+
+def fitted_rows(fitted: Sequence[Fitted]) -> list[dict[str, Any]]:
+    """Return fitted constants beside those of the catalog; sizes in GiB, as the catalog states them."""
+    return [
+        {
+            "engine": f.engine,
+            "versions": f.versions,
+            "constant": f.constant.replace("_bytes_", "_gib_") if _is_size(f) else f.constant,
+            "catalog": f.catalog / GIB if _is_size(f) else f.catalog,
+            "fitted": f.fitted / GIB if _is_size(f) else f.fitted,
+            "logs": f.logs,
+        }
+        for f in fitted
+    ]
+
+
+def _is_size(fitted: Fitted) -> bool:
+    return fitted.constant.startswith(("runtime_", "graph_"))
