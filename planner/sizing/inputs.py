@@ -200,7 +200,7 @@ def subject(catalog: Catalog | None, name: str | None, stated: StatedShape) -> S
     if name is None or catalog is None:
         return _textbook_subject(stated)
     entry = catalog.model(name)
-    arch = entry.architecture()
+    arch = catalog.architecture(entry.name)
     return Subject(entry.name, _changed(arch, stated), True, arch.native_format)
 
 
