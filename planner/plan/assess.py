@@ -61,7 +61,7 @@ class PoolState:
 
 
 @dataclass(frozen=True)
-class _Loaded:
+class LoadedPools:
     """The pools of one model at their mean batch, arrays over pools."""
 
     pairs: Pairs
@@ -79,7 +79,11 @@ def assess(
     """Rate every pool of one model at its own mix, from physics alone."""
     if not pools:
         return []
-    at = _loaded(model, workloads, pools, constants)
+    return states(workloads, pools, load_pools(model, workloads, pools, constants))
+
+
+def states(workloads: Mapping[str, ResolvedWorkload], pools: Sequence[PoolLoad], at: LoadedPools) -> list[PoolState]:
+    """Return what pools do at the mean batches of `at`."""
     shown = {key: percentile(at.pairs, at.batch, key[0], key[1]) for key in SHOWN}
     latency = _latency(workloads, pools, at)
     resources = _resources(at.pairs, at.mixes, at.batch)
@@ -111,7 +115,7 @@ def missed(
     """
     if not pools:
         return []
-    at = _loaded(model, workloads, pools, constants)
+    at = load_pools(model, workloads, pools, constants)
     found: list[list[str]] = [["overload"] if o > 1.0 + LATENCY_RTOL else [] for o in at.overload.tolist()]
     for metric, percent, some in _asked(workloads, pools):
         index, observed = _observed(workloads, some)
@@ -123,12 +127,13 @@ def missed(
     return [tuple(each) for each in found]
 
 
-def _loaded(
+def load_pools(
     model: ResolvedModel,
     workloads: Mapping[str, ResolvedWorkload],
     pools: Sequence[PoolLoad],
     constants: SpeedConstants,
-) -> _Loaded:
+) -> LoadedPools:
+    """Return the pools of one model at the mean batch that carries their traffic, that of saturation where none does."""
     arrays = ShapeArrays.of(model, [p.shape for p in pools], constants)
     mixes = [padded(_mixture(workloads, p.rates)) for p in pools]
     pairs = _pairs(arrays, mixes, pools, np.arange(len(pools), dtype=np.intp))
@@ -136,7 +141,7 @@ def _loaded(
     # The batch cap shapes the queue, not what the work amounts to: saturation is that of the engine's own cap.
     uncapped = replace(pairs, slots=np.array([float(p.shape.max_num_seqs) for p in pools]))
     limit = UTILIZATION_GUARD * saturation(uncapped).requests_per_s
-    return _Loaded(pairs, mixes, batch_at(pairs, np.minimum(rate, limit)), rate / limit)
+    return LoadedPools(pairs, mixes, batch_at(pairs, np.minimum(rate, limit)), rate / limit)
 
 
 def _mixture(workloads: Mapping[str, ResolvedWorkload], rates: Mapping[str, float]) -> ResolvedWorkload:
@@ -175,7 +180,7 @@ def _observed(workloads: Mapping[str, ResolvedWorkload], some: Sequence[tuple[in
 
 
 def _latency(
-    workloads: Mapping[str, ResolvedWorkload], pools: Sequence[PoolLoad], at: _Loaded
+    workloads: Mapping[str, ResolvedWorkload], pools: Sequence[PoolLoad], at: LoadedPools
 ) -> list[dict[tuple[str, str], float]]:
     """Predict every limited percentile of every workload in every pool, at the load of the whole pool."""
     found: list[dict[tuple[str, str], float]] = [{} for _ in pools]
@@ -187,22 +192,30 @@ def _latency(
     return found
 
 
-def _resources(pairs: Pairs, mixes: Sequence[ResolvedWorkload], batch: Array) -> dict[str, Array]:
-    """Split the mean step by resource: decoding sequences and the prompt tokens that come with them."""
+def mean_step(
+    pairs: Pairs, mixes: Sequence[ResolvedWorkload], batch: Array
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Return the load of the mean step as `step_parts` takes it: decoding sequences, and the prompt tokens with them."""
     sequences = np.maximum(batch / np.asarray(pairs.step.streams), 1e-3)
     prompts = throughput(pairs, batch).prompts_per_step
     computed = np.array([float(m.prefill_tokens @ m.prefill_weights) for m in mixes])
     context = np.array([m.mean_input_tokens + m.mean_output_tokens / 2.0 for m in mixes])
     prefill = np.minimum(prompts * computed, pairs.token_budget)
     length = np.array([m.mean_input_tokens for m in mixes])
-    parts = resource_seconds(pairs.step, sequences + prefill, sequences, context, prefill, length)
+    return sequences + prefill, sequences, context, prefill, length
+
+
+def _resources(pairs: Pairs, mixes: Sequence[ResolvedWorkload], batch: Array) -> dict[str, Array]:
+    """Split the mean step by resource."""
+    load = mean_step(pairs, mixes, batch)
+    parts = resource_seconds(pairs.step, *load)
     values = {
         "bandwidth": parts.bandwidth_s,
         "compute": parts.compute_s,
         "interconnect": parts.interconnect_s,
         "overhead": parts.overhead_s,
     }
-    return {name: np.broadcast_to(np.asarray(v, dtype=np.float64), sequences.shape) for name, v in values.items()}
+    return {name: np.broadcast_to(np.asarray(v, dtype=np.float64), batch.shape) for name, v in values.items()}
 
 
 def _decode_step_s(pairs: Pairs, mixes: Sequence[ResolvedWorkload], batch: Array) -> Array:

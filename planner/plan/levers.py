@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from planner.candidates.types import ResolvedWorkload
-from planner.plan.assess import PoolState
-from planner.plan.schema import Resource
+if TYPE_CHECKING:
+    from planner.candidates.types import ResolvedWorkload
+    from planner.plan.assess import PoolState
+    from planner.plan.schema import Resource
 
 PROMPT_SHARE_OF_TTFT = 0.5  # above this share of the limit, the prompt's own work is the cause and not the queue
 PROMPT_SHARE_OF_TPOT = 0.5  # a step without prompts below this share of the limit: prompts of others are the cause
