@@ -25,7 +25,6 @@ NOT_BUILT_YET = (
     "diff",
     "verify",
     "explain",
-    "estimate",
     "simulate",
     "sweep",
     "frontier",
