@@ -29,6 +29,7 @@ POINTS = 32
 UNBOUND = 1e7
 LEAST_RATE = 1e-9
 
+
 def loaded_speed(fit: Fit, load: Load, knowledge: Knowledge) -> Speed:
     """Return what a deployment does with so many requests in flight, at a rate, or at the largest rate.
 
@@ -228,7 +229,7 @@ def _speed(
         held=held,
         step_parts_s=named,
         step_s=sum(named.values()),
-        resource_s={name: shape.throughput_factor * seconds for name, seconds in state.resource_s.items()},
+        resource_s={name: max(shape.throughput_factor * seconds, 0.0) for name, seconds in state.resource_s.items()},
         step_bytes=float(step_bytes(c, *step_load[:3])),
         step_flops=float(step_flops(c, *step_load)),
         requests_per_s=rate if times[0] is not None else None,

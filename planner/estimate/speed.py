@@ -84,7 +84,7 @@ def _one_step(fit: Fit, load: Load, knowledge: Knowledge) -> Speed:
     sure = sureness(fit, knowledge, times)
     named = named_parts(parts, sure.factor)
     split = resource_seconds(c, sequences, sequences, context)
-    resource = {name: sure.factor * float(getattr(split, f"{name}_s")) for name in RESOURCES}
+    resource = {name: max(sure.factor * float(getattr(split, f"{name}_s")), 0.0) for name in RESOURCES}
     regime = max(RESOURCES, key=resource.__getitem__)
     held = float(fit.sequences(d.tokens))
     scarce = "capacity" if batch > held else regime

@@ -18,6 +18,7 @@ from planner.report.figures import count, gib, number, seconds, share
 WIDTH = 120
 SHOWN_PART = 0.05 * GIB
 MOST_REMEDIES = 8
+LEAST_SHARE = 1e-3
 
 PROVENANCE = {
     "A": "this GPU with models of this kind was measured on engines of this generation",
@@ -287,7 +288,9 @@ def _speed(speed: Speed) -> Iterator[str]:
             figures = f"p50 {seconds(getattr(times, middle))}, p95 {seconds(getattr(times, high))}"
             yield f"  {name:<10}  {figures}{_range(speed, high)}"
     total = sum(speed.resource_s.values())
-    split = ", ".join(f"{name} {share(part / total)}" for name, part in speed.resource_s.items() if part > 0.0)
+    split = ", ".join(
+        f"{name} {share(part / total)}" for name, part in speed.resource_s.items() if part > LEAST_SHARE * total
+    )
     if speed.most_requests_per_s is not None and times is not None:
         yield f"  one replica bears at most {number(speed.most_requests_per_s)} req/s; {number(speed.batch)} sequences run"
     yield f"  step        {seconds(speed.step_s)}: {split}"
@@ -326,13 +329,14 @@ def _range(speed: Speed, name: str) -> str:
         if low == high:
             return ""
     ends = ["overloaded" if end is None else shown(end) for end in (low, best, high)]
-    return f"  (low {ends[0]}, best {ends[1]}, high {ends[2]})"
+    of = "p95: " if name.endswith("p95_s") else ""
+    return f"  ({of}low {ends[0]}, best {ends[1]}, high {ends[2]})"
 
 
 def _step(speed: Speed) -> Iterator[str]:
     yield f"Step at {number(speed.batch)} sequences: {seconds(speed.step_s)}"
     for key, size in speed.step_parts_s.items():
-        if size > 0.0:
+        if size > LEAST_SHARE**2 * speed.step_s:
             name, about = PARTS[key]
             yield f"  {name:<18}{seconds(size):>9}  {share(size / speed.step_s):>6}  {about}"
     yield f"  each GPU streams {speed.step_bytes / 1e9:,.2f} GB and computes {speed.step_flops / 1e12:,.3f} TFLOP in it"
@@ -343,7 +347,7 @@ def _sources(estimate: Estimate) -> Iterator[str]:
     assert speed is not None
     yield "Constants"
     for text in (
-        f"memory: {d.engine.name} {d.engine.memory.versions}: {d.engine.memory.source or 'catalog/engines'}",
+        f"memory: {d.engine.name} {d.engine.memory.versions}: {d.engine.memory.source or 'not stated'}",
         f"usable memory: {d.entry.memory.usable_basis}, catalog/gpus/{d.device.name}.yaml",
         f"peaks and bandwidth: {'; '.join(d.entry.sources)}",
         f"speed: catalog/calibration/default.yaml, engine class {speed.engine_class}, measured on {d.engine.name}"
