@@ -38,6 +38,7 @@ def notes(fit: Fit, catalog: Catalog) -> list[str]:
         *_copied_heads(d),
         *_windows(fit),
         *_pool(fit),
+        *_static_share(fit),
         *_versions(fit, catalog),
         *_rates(d),
         *_not_modelled(d),
@@ -200,6 +201,14 @@ def _pool(fit: Fit) -> Iterator[str]:
         f"the KV pool of {fit.budget.kv_pool_bytes / GIB:.1f} GiB is reserved at start-up, used or not: a request of"
         f" {d.tokens:,} tokens needs {need:.2f} GiB of it, and what finds no room queues silently"
     )
+
+
+def _static_share(fit: Fit) -> Iterator[str]:
+    if not fit.fits and fit.deployment.engine.memory.fraction_of is FractionOf.STATIC:
+        yield (
+            "mem_fraction_static covers weights and cache, activations and graphs live in the rest: raise it when the model"
+            " does not load or the cache is too small, lower it when memory runs out at run time"
+        )
 
 
 def _versions(fit: Fit, catalog: Catalog) -> Iterator[str]:

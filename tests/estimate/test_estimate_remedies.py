@@ -11,6 +11,7 @@ from estimate_cases import CATALOG, GPT_OSS, H100, LLAMA_8B, LLAMA_70B, LLAMA_40
 from planner.cli.estimate_options import tokens, utilization
 from planner.estimate.deployment import Deployment, deploy
 from planner.estimate.memory import fit, fits
+from planner.estimate.notes import notes
 from planner.estimate.remedies import Cost, remedies
 from planner.physics.memory import Lora
 
@@ -119,6 +120,7 @@ def test_sglang_fractions_go_both_ways(fraction: float, way: str) -> None:
     assert not fits(d)
     assert [r.change.split()[0] for r in found] == [way]
     assert "mem_fraction_static" in found[0].change
+    assert any("raise it when the model does not load" in note for note in notes(fit(d), CATALOG))
 
 
 def test_a_larger_gpu_takes_its_own_batch_cap() -> None:
