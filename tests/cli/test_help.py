@@ -34,5 +34,16 @@ def test_help_page(command: list[str]) -> None:
 
 
 def test_commands_are_listed_in_the_order_of_their_use() -> None:
-    assert list(listed_commands()) == ["init", "check", "solve", "show", "calibrate", "catalog", "estimate", "schema", "size", "validate"]
+    assert list(listed_commands()) == [
+        "init",
+        "check",
+        "solve",
+        "show",
+        "calibrate",
+        "catalog",
+        "estimate",
+        "schema",
+        "size",
+        "validate",
+    ]
     assert not set(NOT_BUILT_YET) & set(listed_commands())
