@@ -210,11 +210,19 @@ class Catalog:
         return tuple(file_names(self.root / "calibration"))
 
     def calibration(self, name: str = "default") -> Mapping[str, Any]:
-        """Return the data of `calibration/<name>.yaml` as it stands. Raises `UnknownName`."""
+        """Return the data of `calibration/<name>.yaml`, with what those that extend it measured put over its own.
+
+        Later names win where two extensions measure the same combination. Raises `UnknownName`.
+        """
         files = file_names(self.root / "calibration")
         legal = resolve("calibration", name, files, {})
         if legal not in self._calibrations:
-            self._calibrations[legal] = read_document(files[legal]).data
+            data = read_document(files[legal]).data
+            for other in sorted(files.keys() - {legal}):
+                extension = read_document(files[other]).data
+                if isinstance(extension, dict) and extension.get("extends") == legal:
+                    data = _extended(data, extension)
+            self._calibrations[legal] = data
         return self._calibrations[legal]
 
     def digest(self) -> str:
@@ -324,3 +332,14 @@ class Catalog:
         if weights is None or weights in WIDE_FORMATS or file.canonical(weights) == native:
             return NATIVE
         return evidence_for(file, weights, model, evidence)
+
+
+def _extended(data: Mapping[str, Any], by: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a calibration with the GPU offsets, levels and coverage of another put over its own; wrong types are kept."""
+    merged = dict(data)
+    for key in ("levels", "coverage"):
+        if isinstance(by.get(key), list) and isinstance(data.get(key, []), list):
+            merged[key] = [*data.get(key, []), *by[key]]
+    if isinstance(by.get("gpus"), dict) and isinstance(data.get("gpus"), dict):
+        merged["gpus"] = {**data["gpus"], **by["gpus"]}
+    return merged

@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from planner.cli.inputs import open_folder, read_measurements
+from planner.cli.measurement_options import (
+    EngineOption,
+    FilesArgument,
+    GpuOption,
+    GpusOption,
+    KvOption,
+    ModelOption,
+    PpOption,
+    SourceOption,
+    TpOption,
+    WeightsOption,
+    stated,
+)
 from planner.cli.options import CatalogOption
-from planner.cli.streams import answer
+from planner.cli.streams import STANDARD, answer, check_writable, note, save, usage_error
+
+if TYPE_CHECKING:
+    from planner.catalog import Catalog
+    from planner.validation.table import Measurements
 
 
 class Format(StrEnum):
@@ -20,29 +38,82 @@ class Format(StrEnum):
 
 
 def calibrate(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="CSV of start-up logs, or - for standard input.")],
+    files: FilesArgument,
+    full: Annotated[
+        bool, typer.Option("--full", help="Speed: fit all constants anew from their priors, instead of levels only.")
+    ] = False,
+    name: Annotated[str, typer.Option("--name", help="Name of the calibration.", metavar="NAME")] = "own",
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", help="File to write the calibration to; - is standard output.")
+    ] = None,
+    gpu: GpuOption = None,
+    gpus: GpusOption = None,
+    tp: TpOption = None,
+    pp: PpOption = None,
+    model: ModelOption = None,
+    weights: WeightsOption = None,
+    kv: KvOption = None,
+    engine: EngineOption = None,
+    source: SourceOption = None,
     catalog: CatalogOption = None,
-    format: Annotated[Format, typer.Option("--format", help="How to print the answer.")] = Format.TABLE,
+    format: Annotated[Format, typer.Option("--format", help="How to print what was fitted.")] = Format.TABLE,
 ) -> None:
-    """Fit the memory constants of engines to start-up logs, and print them beside those of the catalog.
+    """Fit constants to measurements: memory constants to start-up logs, levels or all constants of speed to benchmarks.
 
-    Nothing is written: put values that you trust into engines/NAME.yaml of the catalog, with their source.
+    A speed calibration is read once it lies in the folder calibration/ of the catalog. Memory constants are printed beside
+    those of the catalog; nothing is changed without --out.
 
-    Example: planner calibrate logs.csv
+    Example: planner calibrate benchmarks.csv --name own --out catalog/calibration/own.yaml
     """
-    from planner.report.rows import as_json, table
+    from planner.report.rows import as_json
+
+    if out is not None and out != STANDARD:
+        check_writable(Path(out))
+    known = stated(
+        gpu=gpu, n_gpus=gpus, tp=tp, pp=pp, model=model, weight_dtype=weights, kv_dtype=kv, engine=engine, source=source
+    )
+    measurements = read_measurements(files, known)
+    opened = open_folder(catalog)
+    if measurements.table.is_memory:
+        if full or out:
+            usage_error("--full and --out are for speed measurements; memory constants are printed only")
+        data, lines, text = (*_memory(measurements, opened), "")
+    else:
+        data, lines, text = _speed(measurements, opened, name, full)
+    if out == STANDARD:
+        answer(text)
+        return
+    if out is not None:
+        save(Path(out), text)
+        note(f"wrote {out}")
+    answer(as_json(data) if format is Format.JSON else "".join(f"{line}\n" for line in lines))
+
+
+def _memory(measurements: Measurements, catalog: Catalog) -> tuple[dict[str, Any], list[str]]:
+    from planner.report.rows import table
     from planner.report.validation import fitted_rows
     from planner.validation.fit import fit, usable_logs
 
-    measurements = read_measurements(file)
-    logs = usable_logs(measurements.rows, open_folder(catalog))
-    rows = fitted_rows(fit(logs))
-    if format is Format.JSON:
-        answer(as_json({"kind": "memory", "rows": len(measurements.rows), "used": len(logs), "constants": rows}))
+    rows = measurements.table.rows
+    logs = usable_logs(rows, catalog)
+    fitted = fitted_rows(fit(logs))
+    data = {"kind": "memory", "rows": len(rows), "used": len(logs), "constants": fitted}
+    return data, [*table(fitted, digits=3), "", f"{len(logs)} of {len(rows)} logs used"]
+
+
+def _speed(
+    measurements: Measurements, catalog: Catalog, name: str, full: bool
+) -> tuple[dict[str, Any], list[str], str]:
+    from planner.report.validation import calibration_data, calibration_text
+    from planner.validation.own import own_calibration
+    from planner.validation.speed import calibration_of, compared, readable
+
+    read = readable(measurements.table.rows, catalog)
+    if not read.rows:
+        usage_error("no row can be scored: see planner validate for the reasons")
+    if full:
+        text = calibration_of(read, catalog, name, measurements.data)
     else:
-        answer(
-            "".join(
-                f"{line}\n"
-                for line in [*table(rows, digits=3), "", f"{len(logs)} of {len(measurements.rows)} logs used"]
-            )
-        )
+        text = own_calibration(read.rows, catalog, name, measurements.data)
+    change = compared(read, catalog, text, full)
+    return calibration_data(name, full, read, change), calibration_text(name, full, read, change), text

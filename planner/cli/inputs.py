@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from planner.diagnostics import Diagnostic, DiagnosticError
     from planner.plan.schema import Plan
     from planner.spec import LoadedSpec
-    from planner.validation.table import Table
+    from planner.validation.table import Measurements
 
 STANDARD_INPUT_NAME = "<stdin>"
 
@@ -79,27 +79,30 @@ def one_line(diagnostic: Diagnostic) -> str:
     return f"{where}{diagnostic.severity}[{diagnostic.code}]: {diagnostic.message}"
 
 
-def read_measurements(path: str) -> Table:
-    """Read a table of start-up logs. Leaves with a usage error, or with diagnostics when it cannot be used."""
-    from planner.diagnostics import Diagnostic, DiagnosticError, Span
-    from planner.validation.table import LARGEST_BYTES, read_table
+def read_measurements(paths: Sequence[str], stated: Mapping[str, str] | None = None) -> Measurements:
+    """Read tables and result files of benchmark tools as one table.
 
-    shown = STANDARD_INPUT_NAME if path == STANDARD else path
+    `stated` is what result files do not write. Leaves with a usage error, or with diagnostics when one cannot be used.
+    """
+    from planner.diagnostics import DiagnosticError
+    from planner.validation.table import join, read_measurement_file
+
     try:
-        if path == STANDARD:
-            data = sys.stdin.buffer.read(LARGEST_BYTES + 1)
-        else:
-            with Path(path).open("rb") as file:
-                data = file.read(LARGEST_BYTES + 1)
-        table = read_table(data, shown)
-    except OSError as error:
-        usage_error(f"cannot read {path}: {error.strerror or error}")
+        return join([read_measurement_file(*_bytes_of(path), stated or {}) for path in paths])
     except DiagnosticError as error:
         refuse(error.diagnostics)
-    if not table.is_memory:
-        message = "speed measurements are not supported yet; start-up logs are"
-        refuse([Diagnostic("csv/not-supported-yet", message, Span(shown, 1, 1, 2))])
-    return table
+
+
+def _bytes_of(path: str) -> tuple[bytes, str]:
+    from planner.validation.table import LARGEST_BYTES
+
+    try:
+        if path == STANDARD:
+            return sys.stdin.buffer.read(LARGEST_BYTES + 1), STANDARD_INPUT_NAME
+        with Path(path).open("rb") as file:
+            return file.read(LARGEST_BYTES + 1), path
+    except OSError as error:
+        usage_error(f"cannot read {path}: {error.strerror or error}")
 
 
 def read_plan(path: str) -> Plan:

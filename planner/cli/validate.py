@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from planner.cli.inputs import open_folder, read_measurements
+from planner.cli.measurement_options import (
+    EngineOption,
+    FilesArgument,
+    GpuOption,
+    GpusOption,
+    KvOption,
+    ModelOption,
+    PpOption,
+    SourceOption,
+    TpOption,
+    WeightsOption,
+    stated,
+)
 from planner.cli.options import CatalogOption
 from planner.cli.streams import answer
+
+if TYPE_CHECKING:
+    from planner.catalog import Catalog
+    from planner.validation.table import Row
 
 
 class Format(StrEnum):
@@ -20,28 +38,55 @@ class Format(StrEnum):
 
 
 def validate(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="CSV of start-up logs, or - for standard input.")],
+    files: FilesArgument,
     cross_validate: Annotated[
         bool,
-        typer.Option("--cross-validate", help="Score each row also with constants fitted without logs of its model."),
+        typer.Option(
+            "--cross-validate",
+            help="Also score rows with constants fitted without their model (logs) or source (speed).",
+        ),
     ] = False,
+    gpu: GpuOption = None,
+    gpus: GpusOption = None,
+    tp: TpOption = None,
+    pp: PpOption = None,
+    model: ModelOption = None,
+    weights: WeightsOption = None,
+    kv: KvOption = None,
+    engine: EngineOption = None,
+    source: SourceOption = None,
     catalog: CatalogOption = None,
     format: Annotated[Format, typer.Option("--format", help="How to print the answer.")] = Format.TABLE,
 ) -> None:
-    """Score the memory model against start-up logs of engines: errors by group, and the worst rows named.
+    """Score predictions against measurements: start-up logs (memory) or published speeds, by group, the worst named.
 
-    Example: planner validate logs.csv --cross-validate
+    Example: planner validate measurements.csv --cross-validate
     """
     from planner.report.rows import as_json
+
+    known = stated(
+        gpu=gpu, n_gpus=gpus, tp=tp, pp=pp, model=model, weight_dtype=weights, kv_dtype=kv, engine=engine, source=source
+    )
+    table = read_measurements(files, known).table
+    data, lines = (_memory if table.is_memory else _speed)(table.rows, open_folder(catalog), cross_validate)
+    answer(as_json(data) if format is Format.JSON else "\n".join(lines) + "\n")
+
+
+def _memory(rows: Sequence[Row], catalog: Catalog, cross: bool) -> tuple[dict[str, Any], list[str]]:
     from planner.report.validation import memory_data, memory_text
     from planner.validation.cross import cross_validate as without_own_model
     from planner.validation.memory import validate_memory
 
-    table = read_measurements(file)
-    opened = open_folder(catalog)
-    found = validate_memory(table.rows, opened)
-    crossed = without_own_model(table.rows, opened) if cross_validate else None
-    if format is Format.JSON:
-        answer(as_json(memory_data(found, crossed)))
-    else:
-        answer("\n".join(memory_text(found, crossed)) + "\n")
+    found = validate_memory(rows, catalog)
+    crossed = without_own_model(rows, catalog) if cross else None
+    return memory_data(found, crossed), memory_text(found, crossed)
+
+
+def _speed(rows: Sequence[Row], catalog: Catalog, cross: bool) -> tuple[dict[str, Any], list[str]]:
+    from planner.report.validation import speed_data, speed_text
+    from planner.validation.speed import cross_validated, readable, validate_speed
+
+    read = readable(rows, catalog)
+    found = validate_speed(read, catalog)
+    crossed = cross_validated(read, catalog) if cross and read.rows else None
+    return speed_data(found, crossed), speed_text(found, crossed)

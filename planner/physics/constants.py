@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 UNKNOWN_ENGINE_GENERATION = "modern"
 """Generation assumed for an engine class that neither the engine table nor the generation table names."""
+
+
+Combination = tuple[str, str, str, str]
+"""Engine class, GPU, kind of model family, weight format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +50,22 @@ class EngineMultipliers:
     layer_split: bool = False
     capped_kernels: bool = False
 
+    def slower(self, factor: float) -> EngineMultipliers:
+        """Return the multipliers with every step time multiplied by `factor`; prompts follow, being ratios to steps."""
+        if factor == 1.0:
+            return self
+        return replace(
+            self, gpu_time=self.gpu_time * factor, overhead=self.overhead * factor, sequence=self.sequence * factor
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class SpeedConstants:
     """All constants of the speed model in base units; the YAML file holds the meaning and the source of each.
 
-    Shares are of datasheet rates, factors multiply shares, `*_tokens` are token counts. `architectures` and `gpus` map
-    names to offsets, `generations` and `engines` to multipliers.
+    Shares are of datasheet rates, factors multiply shares, `*_tokens` are token counts. `architectures`, `gpus` and `families` map
+    names to offsets, `generations` and `engines` to multipliers, `levels` combinations to the logarithm of a factor on
+    all step times.
     """
 
     weight_bandwidth_share: float
@@ -65,6 +78,7 @@ class SpeedConstants:
     gemm_compute_share: float
     gemm_half_tokens: float
     fp8_compute_factor: float
+    fp8_block_compute_factor: float
     fp4_compute_factor: float
     expert_compute_factor: float
     expert_half_tokens: float
@@ -104,8 +118,10 @@ class SpeedConstants:
     kernel_flops_per_s: float
     architectures: Mapping[str, Offsets]
     gpus: Mapping[str, Offsets]
+    families: Mapping[str, Offsets]
     generations: Mapping[str, EngineMultipliers]
     engines: Mapping[str, EngineMultipliers]
+    levels: Mapping[Combination, float] = field(default_factory=dict)
 
     @classmethod
     def from_mapping(cls, data: Mapping[str, Any]) -> SpeedConstants:
@@ -117,13 +133,28 @@ class SpeedConstants:
             **_scalars(data, tuple(f.name for f in fields(cls) if f.name not in _TABLES)),
             architectures=_offsets(data, "architectures"),
             gpus=_offsets(data, "gpus"),
+            families=_offsets(data, "families"),
             generations=generations,
             engines=_engines(data, "engines"),
+            levels=_levels(data),
         )
 
-    def offsets(self, gpu: str, architecture_class: str) -> Offsets:
-        """Return the sum of the offsets of a GPU and its architecture class; zero where unknown."""
-        return self.architectures.get(architecture_class, Offsets()) + self.gpus.get(gpu, Offsets())
+    def extended_by(self, data: Mapping[str, Any]) -> SpeedConstants:
+        """Return the constants with GPU offsets and levels of another calibration put over their own.
+
+        Raises `ValueError`.
+        """
+        gpus = _offsets(data, "gpus") if "gpus" in data else {}
+        return replace(self, gpus={**self.gpus, **gpus}, levels={**self.levels, **_levels(data)})
+
+    def level(self, combination: Combination) -> float:
+        """Return the factor on all step times that measurements of this very combination ask for, 1 without any."""
+        return math.exp(self.levels.get(combination, 0.0))
+
+    def offsets(self, gpu: str, architecture_class: str, family: str = "") -> Offsets:
+        """Return the sum of the offsets of a GPU, its architecture class and a kind of model family; zero where unknown."""
+        device = self.architectures.get(architecture_class, Offsets()) + self.gpus.get(gpu, Offsets())
+        return device + self.families.get(family, Offsets())
 
     def engine(self, engine_class: str) -> EngineMultipliers:
         """Return the multipliers of an engine class; a class without a line takes that of its generation.
@@ -134,7 +165,7 @@ class SpeedConstants:
         return line or self.generations[UNKNOWN_ENGINE_GENERATION]
 
 
-_TABLES = frozenset({"architectures", "gpus", "generations", "engines"})
+_TABLES = frozenset({"architectures", "gpus", "families", "generations", "engines", "levels"})
 
 
 def _scalars(data: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, float]:
@@ -189,6 +220,19 @@ def _offsets(data: Mapping[str, Any], table: str) -> dict[str, Offsets]:
 def _engines(data: Mapping[str, Any], table: str) -> dict[str, EngineMultipliers]:
     rows = _section(data, table)
     return {str(row): _engine(_section(rows, row, table), f"{table}.{row}") for row in sorted(rows)}
+
+
+def _levels(data: Mapping[str, Any]) -> dict[Combination, float]:
+    rows = data.get("levels", [])
+    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+        raise ValueError("calibration: levels must be a list of mappings")
+    found: dict[Combination, float] = {}
+    for index, row in enumerate(rows):
+        parts = [row.get(key) for key in ("engine_class", "gpu", "family", "weights")]
+        if not all(isinstance(part, str) for part in parts):
+            raise ValueError(f"calibration: levels[{index}] needs engine_class, gpu, family and weights")
+        found[parts[0], parts[1], parts[2], parts[3]] = _number(row, "log_time", f"levels[{index}]")
+    return found
 
 
 def _engine(row: Mapping[str, Any], where: str) -> EngineMultipliers:

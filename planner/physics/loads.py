@@ -124,14 +124,19 @@ def batch_cap(
     return max(min(sequences, max_sequences) * layout.attention_data, 1.0)
 
 
-def _room_bytes(
-    arch: Architecture, device: Device, layout: Layout, weights: str, constants: SpeedConstants, reserving: bool
-) -> float:
+def resident_bytes(arch: Architecture, layout: Layout, weights: str) -> float:
+    """Return the bytes of weights on one GPU by the counting rule of the speed fit; `weights_bytes` is the exact one."""
     split, sizes = split_parameters(arch), component_bytes(arch, weights)
     dense = split.attention * sizes["attention"] + split.dense * sizes["dense"]
     copied = dense + EMBEDDING_AND_HEAD * split.head * sizes["head"]
     experts = split.experts * sizes["experts"] / layout.attention_data
-    taken = (copied + experts) / layout.tensor / layout.pipeline + constants.runtime_bytes
+    return (copied + experts) / layout.tensor / layout.pipeline
+
+
+def _room_bytes(
+    arch: Architecture, device: Device, layout: Layout, weights: str, constants: SpeedConstants, reserving: bool
+) -> float:
+    taken = resident_bytes(arch, layout, weights) + constants.runtime_bytes
     usable = device.usable_bytes
     if reserving:
         room = constants.memory_share_reserve * (usable - taken)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from planner.physics.bands import family_kind
 from planner.physics.constants import EngineMultipliers, Offsets, SpeedConstants
 from planner.physics.memory import WEIGHT_FORMATS, kv_format
 from planner.physics.types import Architecture, Device, Layout
@@ -15,6 +16,7 @@ REFERENCE_GROUP = 8.0
 REFERENCE_HEAD_DIM = 128.0
 """Head dimension at which the KV share is stated."""
 
+BLOCK_SCALED = "fp8-block"
 FOUR_BITS = 4
 NATIVE_FOUR_BIT_PEAK = "fp4"
 
@@ -80,7 +82,8 @@ def rates(
     Source: catalog/calibration (effective rates e_w, e_kv, e_c with offsets by architecture class and GPU). A format
     whose matrix peak the device lacks computes at the bf16 rate while its weights stream at their small size.
     """
-    machine = _Machine(device, engine, constants.offsets(device.name, device.architecture_class), constants)
+    offsets = constants.offsets(device.name, device.architecture_class, family_kind(arch))
+    machine = _Machine(device, engine, offsets, constants)
     slowdown = engine.gpu_time * pipeline_factor(layout, engine, constants)
     weights = machine.ceiling(constants.weight_bandwidth_share * math.exp(machine.offsets.weights))
     experts = min(weights * constants.expert_bandwidth_factor, machine.limit)
@@ -142,4 +145,5 @@ def _peak(device: Device, weight_format: str, constants: SpeedConstants) -> tupl
         peak = "fp8"
     factors = {"fp8": constants.fp8_compute_factor, "int8": constants.fp8_compute_factor}
     factors[NATIVE_FOUR_BIT_PEAK] = constants.fp4_compute_factor
-    return flops[peak], factors.get(peak, 1.0)
+    blocks = constants.fp8_block_compute_factor if weight_format == BLOCK_SCALED and peak == "fp8" else 1.0
+    return flops[peak], factors.get(peak, 1.0) * blocks

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from planner.physics.bands import family_kind
 from planner.physics.collectives import collectives
 from planner.physics.constants import EngineMultipliers, SpeedConstants
 from planner.physics.memory import (
@@ -59,7 +60,8 @@ def coefficients(
     for an unknown format (`UnknownFormat`), a model that cannot be computed (`UnknownArchitecture`), or a layout over
     several GPUs of a device without links.
     """
-    engine = constants.engine(engine_class)
+    level = constants.level((engine_class, device.name, family_kind(arch), weights))
+    engine = constants.engine(engine_class).slower(level)
     formats = component_formats(arch, weights)
     speeds = rates(arch, device, layout, formats, kv, engine, constants)
     split, sizes = split_parameters(arch), component_bytes(arch, weights)
@@ -153,7 +155,7 @@ def _overheads(
     arch: Architecture, device: Device, engine: EngineMultipliers, constants: SpeedConstants
 ) -> dict[str, float]:
     """Fixed times per layer, step, sequence and request, and the engine's factor on prompts."""
-    slower = math.exp(constants.offsets(device.name, device.architecture_class).layer)
+    slower = math.exp(constants.offsets(device.name, device.architecture_class, family_kind(arch)).layer)
     layers = arch.n_layers * constants.layer_s + arch.n_moe_layers * constants.moe_layer_s
     return {
         "layers_s": engine.overhead * slower * layers,

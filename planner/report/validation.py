@@ -9,6 +9,7 @@ from planner.report.figures import count, number, share
 from planner.report.rows import table
 from planner.validation.fit import Fitted
 from planner.validation.memory import METRICS, MemoryValidation, Metric, Scored, is_right
+from planner.validation.speed import Change, Readable, SpeedMetric, SpeedValidation
 from planner.validation.start_up import GIB
 
 WORST_GROUPS = 6
@@ -175,3 +176,120 @@ def fitted_rows(fitted: Sequence[Fitted]) -> list[dict[str, Any]]:
 
 def _is_size(fitted: Fitted) -> bool:
     return fitted.constant.startswith(("runtime_", "graph_"))
+
+
+def speed_data(found: SpeedValidation, crossed: SpeedValidation | None = None) -> dict[str, Any]:
+    """Return the answer of `planner validate` for speed measurements. Errors are fractions."""
+    data: dict[str, Any] = {
+        "kind": "speed",
+        "rows": found.rows,
+        "scorable": found.scorable,
+        "scored": found.scored,
+        "skipped": dict(found.skipped),
+        "skipped_scorable": found.skipped_scorable,
+        "metrics": {name: _speed_metric(metric) for name, metric in found.metrics.items()},
+        "band_coverage": _coverage_data(found),
+    }
+    if crossed is not None:
+        metrics = {name: _speed_metric(metric) for name, metric in crossed.metrics.items()}
+        data["cross_validated"] = {"metrics": metrics, "band_coverage": _coverage_data(crossed)}
+    return data
+
+
+def _coverage_data(found: SpeedValidation) -> dict[str, Any]:
+    return {
+        name: {kind: {"rows": n, "coverage80": share_} for kind, (n, share_) in of.items()}
+        for name, of in found.coverage.items()
+    }
+
+
+def _speed_metric(metric: SpeedMetric) -> dict[str, Any]:
+    return {
+        "rows": metric.rows,
+        "mean_of_group_medians": metric.mean_of_group_medians,
+        "modern_engines": {
+            "groups": metric.modern_groups,
+            "mean_of_group_medians": metric.modern_mean_of_group_medians,
+        },
+        "groups": [
+            {
+                "source": g.source,
+                "gpu": g.gpu,
+                "n": g.n,
+                "median_ape": g.median_ape,
+                "p90_ape": g.p90_ape,
+                "bias": g.bias,
+                "coverage80": g.coverage80,
+                "rank_correlation": g.rank,
+            }
+            for g in metric.groups
+        ],
+    }
+
+
+def speed_text(found: SpeedValidation, crossed: SpeedValidation | None = None) -> list[str]:
+    """Return the answer for people: errors by metric, the worst groups, coverage of the bands, what was skipped."""
+    lines = [f"{found.rows:,} speed measurements: {found.scorable:,} scorable, {found.scored:,} scored", ""]
+    lines += ["Mean over (source, GPU) groups of the median error; in brackets, engines of all generations"]
+    lines += [f"  {line}" for line in table([_speed_summary(name, found, crossed) for name in found.metrics])]
+    judged = crossed or found
+    seen = "by sources left out" if crossed else "by the constants of the catalog"
+    lines += ["", f"Worst groups (median error, {seen})"]
+    groups = [(name, g) for name, metric in judged.metrics.items() for g in metric.groups]
+    groups.sort(key=lambda item: (-item[1].median_ape, item[0], item[1].source, item[1].gpu))
+    lines += [
+        f"  {name} {g.source}, {g.gpu}: {share(g.median_ape)} over {count(g.n, 'row')}, bias {_percent(g.bias, signed=True)}"
+        for name, g in groups[:WORST_GROUPS]
+    ]
+    lines += ["", f"Rows inside the 80 % band of their class, {seen}"]
+    lines += [
+        f"  {name}: " + "; ".join(f"{kind} {share(part)} of {n:,}" for kind, (n, part) in of.items())
+        for name, of in judged.coverage.items()
+    ]
+    if found.skipped:
+        lines += [
+            "",
+            f"Skipped: {count(sum(found.skipped.values()), 'row')}, {found.skipped_scorable:,} of them scorable",
+        ]
+        lines += [f"  {n:,} x {reason}" for reason, n in list(found.skipped.items())[:MOST_REASONS]]
+    return lines
+
+
+def _speed_summary(name: str, found: SpeedValidation, crossed: SpeedValidation | None) -> Mapping[str, Any]:
+    metric = found.metrics[name]
+    row: dict[str, Any] = {"metric": name, "rows": metric.rows, "groups": len(metric.groups), "error": _two(metric)}
+    if crossed is not None:
+        row["source_left_out"] = _two(crossed.metrics[name]) if name in crossed.metrics else ""
+    return row
+
+
+def _two(metric: SpeedMetric) -> str:
+    modern = metric.modern_mean_of_group_medians
+    both = f"({_percent(metric.mean_of_group_medians)})"
+    return both if modern is None else f"{_percent(modern)} {both}"
+
+
+def calibration_data(name: str, full: bool, read: Readable, changes: Sequence[Change]) -> dict[str, Any]:
+    """Return what a speed calibration changed, in sample. Errors are fractions."""
+    return {
+        "kind": "speed",
+        "name": name,
+        "full": full,
+        "rows": read.total,
+        "used": len(read.rows),
+        "skipped": dict(read.skipped),
+        "metrics": {
+            c.metric: {"rows": c.rows, "median_ape_before": c.before, "median_ape_after": c.after} for c in changes
+        },
+    }
+
+
+def calibration_text(name: str, full: bool, read: Readable, changes: Sequence[Change]) -> list[str]:
+    """Return what a speed calibration changed for people."""
+    what = "all constants" if full else "levels"
+    rows = [
+        {"metric": c.metric, "rows": c.rows, "median_error_before": _percent(c.before), "after": _percent(c.after)}
+        for c in changes
+    ]
+    used = f"{len(read.rows):,} of {read.total:,} rows used"
+    return [f"{name}: {what}, {used}; errors in sample", *(f"  {line}" for line in table(rows))]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.diagnostics import Diagnostic, DiagnosticError, Span
@@ -38,6 +39,44 @@ class Table:
         return set(SPEED_COLUMNS) <= set(self.columns)
 
 
+@dataclass(frozen=True, slots=True)
+class Measurements:
+    """A file of measurements: its bytes, which tell it apart, and its table."""
+
+    data: bytes
+    table: Table
+
+
+def read_measurement_file(data: bytes, path: str, stated: Row) -> Measurements:
+    """Read a table, or a result file of a benchmark tool (JSON). Raises `DiagnosticError`."""
+    if not data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
+        return Measurements(data, read_table(data, path))
+    from planner.validation.results import rows_of
+
+    if len(data) > LARGEST_BYTES:
+        raise _wrong(path, f"larger than {LARGEST_BYTES // 1_000_000} MB")
+    try:
+        parsed = json.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise _wrong(path, f"not JSON: {error}") from None
+    rows = tuple({**dict.fromkeys(SPEED_COLUMNS, ""), **row} for row in rows_of(parsed, stated, path)[1])
+    columns = tuple(dict.fromkeys(column for row in rows for column in row))
+    return Measurements(data, Table(path, columns, rows))
+
+
+def join(files: Sequence[Measurements]) -> Measurements:
+    """Return several files as one. Raises `DiagnosticError` when some are start-up logs and some speeds."""
+    first = files[0]
+    odd = next((f for f in files if f.table.is_memory != first.table.is_memory), None)
+    if odd is not None:
+        raise _wrong(odd.table.path, "start-up logs and speed measurements are not scored together")
+    if len(files) == 1:
+        return first
+    columns = tuple(dict.fromkeys(column for f in files for column in f.table.columns))
+    rows = tuple(row for f in files for row in f.table.rows)
+    return Measurements(b"".join(f.data for f in files), Table(first.table.path, columns, rows))
+
+
 def read_table(data: bytes, path: str) -> Table:
     """Return the table in `data`. Raises `DiagnosticError` for a file that is empty, no text or without known columns."""
     if len(data) > LARGEST_BYTES:
@@ -58,6 +97,8 @@ def read_table(data: bytes, path: str) -> Table:
     table = Table(path, columns, tuple(_row(columns, line) for line in lines[1:]))
     if not (table.is_memory or table.is_speed):
         raise _wrong(path, f"no known columns in the first line; {_looked_for()}")
+    if not table.rows:
+        raise _wrong(path, "the table has no rows below its columns")
     return table
 
 

@@ -63,7 +63,7 @@ def test_calibrate_prints_fitted_constants_beside_the_catalog() -> None:
     [
         ("", "csv/unusable"),
         ("a,b\n1,2\n", "csv/unusable"),
-        ("model,gpu,scenario,metric,value\n", "csv/not-supported-yet"),
+        ("model,gpu,scenario,metric,value\n", "csv/unusable"),
     ],
 )
 def test_tables_that_cannot_be_used_are_refused(command: str, content: str, code: str, tmp_path: Path) -> None:

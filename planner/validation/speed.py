@@ -1,0 +1,284 @@
+"""Score the speed model against published measurements, and fit it again: what the commands call."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from planner.catalog import Catalog
+from planner.physics.bands import Bands, Coverage, provenance_class
+from planner.physics.constants import SpeedConstants
+from planner.physics.memory import UnknownArchitecture, UnknownFormat
+from planner.source import parse
+from planner.validation.calibration_file import calibration_text
+from planner.validation.memory import percentile
+from planner.validation.speed_fit import Fit, fit, make_problem, point_of
+from planner.validation.speed_levels import LEVELLED, LeftOut, leave_sources_out
+from planner.validation.speed_predict import Array, Batch, predict
+from planner.validation.speed_rows import SpeedRow, speed_row
+from planner.validation.start_up import NotScored
+from planner.validation.table import Row
+
+NAMES = (
+    "output_tok_s_offline", "output_tok_s_closed_loop", "static_latency", "decode_tok_s_batch1", "tpot_ms", "ttft_ms", "prefill",
+    "mlperf_offline", "tail_ms", "mlperf_latency",
+)  # fmt: skip
+REPORTED_ONLY = frozenset({"tail_ms", "mlperf_latency"})
+"""Metrics without a target: percentiles and servers near their limit, of which mean values say little."""
+LEAST_RANKED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedGroup:
+    """Errors of one metric over the rows of one source on one GPU, as fractions.
+
+    `coverage80` is the share of rows inside the 80 % band of their class, `rank` Spearman's correlation of predicted and
+    measured values (None for few rows).
+    """
+
+    source: str
+    gpu: str
+    n: int
+    median_ape: float
+    p90_ape: float
+    bias: float
+    coverage80: float
+    rank: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedMetric:
+    """Errors of one metric: groups, worst first, with the mean of their medians over all and over current engines."""
+
+    rows: int
+    groups: tuple[SpeedGroup, ...]
+    mean_of_group_medians: float
+    modern_mean_of_group_medians: float | None
+    modern_groups: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedValidation:
+    """The answer of `planner validate` for speed measurements; `coverage` maps class and kind to the share in the band."""
+
+    rows: int
+    scorable: int
+    skipped: Mapping[str, int]
+    skipped_scorable: int
+    scored: int
+    metrics: Mapping[str, SpeedMetric]
+    coverage: Mapping[str, Mapping[str, tuple[int, float]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """The rows of a table that can be predicted, and why the others cannot."""
+
+    rows: tuple[SpeedRow, ...]
+    total: int
+    unscorable: int
+    skipped: Mapping[str, int]
+    skipped_scorable: int
+
+
+def readable(rows: Sequence[Row], catalog: Catalog) -> Readable:
+    """Read all rows of a table of measurements."""
+    found: list[SpeedRow] = []
+    skipped: Counter[str] = Counter()
+    unscorable = lost = 0
+    for number, row in enumerate(rows, start=2):
+        try:
+            read = speed_row(row, catalog, number)
+            Batch.of([read])
+        except NotScored as reason:
+            skipped[reason.reason] += 1
+            unscorable += not reason.scorable
+            lost += reason.scorable
+        except (UnknownArchitecture, UnknownFormat, ValueError) as error:
+            skipped[str(error)] += 1
+            lost += 1
+        else:
+            found.append(read)
+    ordered = dict(sorted(skipped.items(), key=lambda item: (-item[1], item[0])))
+    return Readable(tuple(found), len(rows), unscorable, ordered, lost)
+
+
+def validate_speed(read: Readable, catalog: Catalog) -> SpeedValidation:
+    """Score the rows with the constants of the catalog."""
+    data = catalog.calibration()
+    constants = SpeedConstants.from_mapping(data)
+    residuals = np.zeros(0)
+    if read.rows:
+        batch = Batch.of(read.rows)
+        residuals = np.log(predict(batch, constants) / np.array([row.value for row in read.rows]))
+    known = Coverage.from_mapping(data)
+    provenance = tuple(_provenance(row, known, constants) for row in read.rows)
+    return _validation(read, residuals, provenance, Bands.from_mapping(data), constants)
+
+
+def _provenance(row: SpeedRow, known: Coverage, constants: SpeedConstants) -> str:
+    generation = constants.engine(row.engine.name).generation
+    return provenance_class(known, row.device.name, row.device.architecture_class, generation, row.family)
+
+
+def fit_speed(read: Readable, catalog: Catalog, from_priors: bool) -> tuple[Fit, LeftOut]:
+    """Fit all constants to the rows, and predict every source without it. Starts from the priors, or from the catalog."""
+    data = catalog.calibration()
+    base = SpeedConstants.from_mapping(data)
+    rows = [row for row in read.rows if row.target.name not in REPORTED_ONLY]
+    problem = make_problem(rows, base, data)
+    found = fit(problem, None if from_priors else point_of(problem, base))
+    return found, leave_sources_out(found)
+
+
+def cross_validated(read: Readable, catalog: Catalog) -> SpeedValidation:
+    """Score the rows with constants and levels fitted to all other sources of the same table."""
+    found, out = fit_speed(read, catalog, from_priors=False)
+    kept = Readable(found.problem.batch.rows, read.total, read.unscorable, read.skipped, read.skipped_scorable)
+    bands = Bands.from_mapping(catalog.calibration())
+    return _validation(kept, out.residuals, out.provenance, bands, found.problem.base)
+
+
+def calibration_of(read: Readable, catalog: Catalog, name: str, data: bytes) -> str:
+    """Return the text of a calibration file fitted to the rows from the priors; the same rows give the same bytes."""
+    found, out = fit_speed(read, catalog, from_priors=True)
+    facts = {
+        "name": name,
+        "rows": len(found.problem.batch.rows),
+        "sources": len({row.source for row in found.problem.batch.rows}),
+        "digest": f"sha256:{hashlib.sha256(data).hexdigest()}",
+    }
+    return calibration_text(found, out, catalog.calibration(), facts)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Median size of the error (as a fraction) of one metric over all rows, before and after a calibration."""
+
+    metric: str
+    rows: int
+    before: float
+    after: float
+
+
+def compared(read: Readable, catalog: Catalog, text: str, full: bool) -> tuple[Change, ...]:
+    """Return the in-sample errors before and after the calibration in `text`."""
+    data = parse(text, "calibration")[0]
+    assert data is not None
+    before = SpeedConstants.from_mapping(catalog.calibration())
+    after = SpeedConstants.from_mapping(data.data) if full else before.extended_by(data.data)
+    batch = Batch.of(read.rows)
+    measured = np.array([row.value for row in read.rows])
+    errors = [np.abs(predict(batch, constants) / measured - 1.0) for constants in (before, after)]
+    found = []
+    for name in NAMES:
+        members = [i for i, row in enumerate(read.rows) if row.target.name == name]
+        if members:
+            found.append(Change(name, len(members), *(float(np.median(e[members])) for e in errors)))
+    return tuple(found)
+
+
+def _validation(
+    read: Readable, residuals: Array, provenance: Sequence[str], bands: Bands, constants: SpeedConstants
+) -> SpeedValidation:
+    metrics = {name: _metric(name, read.rows, residuals, provenance, bands, constants) for name in NAMES}
+    return SpeedValidation(
+        rows=read.total,
+        scorable=read.total - read.unscorable,
+        skipped=read.skipped,
+        skipped_scorable=read.skipped_scorable,
+        scored=len(read.rows),
+        metrics={name: metric for name, metric in metrics.items() if metric.rows},
+        coverage=_class_coverage(read.rows, residuals, provenance, bands),
+    )
+
+
+def _within(row: SpeedRow, residual: float, provenance: str, bands: Bands) -> bool:
+    kind = "ttft" if "ttft" in row.target.statistic else "throughput"
+    return abs(residual) <= math.log(bands.by_class[provenance][kind].p80)
+
+
+def _metric(
+    name: str,
+    rows: Sequence[SpeedRow],
+    residuals: Array,
+    provenance: Sequence[str],
+    bands: Bands,
+    constants: SpeedConstants,
+) -> SpeedMetric:
+    groups: dict[tuple[str, str], list[int]] = {}
+    for index, row in enumerate(rows):
+        if row.target.name == name:
+            groups.setdefault((row.source, row.gpu), []).append(index)
+    modern: list[float] = []
+    found: list[SpeedGroup] = []
+    for (source, gpu), members in sorted(groups.items()):
+        found.append(_group(source, gpu, members, rows, residuals, provenance, bands))
+        current = [i for i in members if constants.engine(rows[i].engine.name).generation == "modern"]
+        if current:
+            modern.append(median(_errors(residuals, current)))
+    found.sort(key=lambda g: (-g.median_ape, g.source, g.gpu))
+    return SpeedMetric(
+        rows=sum(g.n for g in found),
+        groups=tuple(found),
+        mean_of_group_medians=sum(g.median_ape for g in found) / len(found) if found else 0.0,
+        modern_mean_of_group_medians=sum(modern) / len(modern) if modern else None,
+        modern_groups=len(modern),
+    )
+
+
+def _errors(residuals: Array, members: Sequence[int]) -> list[float]:
+    return sorted(abs(math.expm1(residuals[i])) for i in members)
+
+
+def _group(
+    source: str,
+    gpu: str,
+    members: Sequence[int],
+    rows: Sequence[SpeedRow],
+    residuals: Array,
+    provenance: Sequence[str],
+    bands: Bands,
+) -> SpeedGroup:
+    errors = _errors(residuals, members)
+    inside = sum(_within(rows[i], float(residuals[i]), provenance[i], bands) for i in members)
+    return SpeedGroup(
+        source,
+        gpu,
+        len(members),
+        median(errors),
+        percentile(errors, 0.9),
+        median(math.expm1(residuals[i]) for i in members),
+        inside / len(members),
+        _rank(rows, residuals, members),
+    )
+
+
+def _rank(rows: Sequence[SpeedRow], residuals: Array, members: Sequence[int]) -> float | None:
+    """Return Spearman's rank correlation, None for few or equal values."""
+    measured = np.array([rows[i].value for i in members])
+    if len(members) < LEAST_RANKED or len(set(measured.tolist())) < LEAST_RANKED:
+        return None
+    predicted = measured * np.exp(residuals[list(members)])
+    ranks = [np.argsort(np.argsort(values, kind="stable"), kind="stable") for values in (measured, predicted)]
+    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
+
+
+def _class_coverage(
+    rows: Sequence[SpeedRow], residuals: Array, provenance: Sequence[str], bands: Bands
+) -> dict[str, dict[str, tuple[int, float]]]:
+    found: dict[str, dict[str, tuple[int, float]]] = {}
+    for kind in ("throughput", "ttft"):
+        names = LEVELLED if kind == "throughput" else frozenset({"ttft_ms"})
+        for name in sorted(set(provenance)):
+            members = [i for i, row in enumerate(rows) if row.target.name in names and provenance[i] == name]
+            if members:
+                inside = sum(_within(rows[i], float(residuals[i]), name, bands) for i in members)
+                found.setdefault(name, {})[kind] = (len(members), inside / len(members))
+    return found

@@ -1,0 +1,149 @@
+"""Levels and bands: what measurements of one combination say about it, and how far predictions of unseen sources are off."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from planner.physics.bands import CLASSES, Coverage, CoverageRow, provenance_class
+from planner.physics.constants import Combination
+from planner.validation.speed_fit import Fit, left_out
+from planner.validation.speed_predict import Array, Index
+from planner.validation.speed_rows import SpeedRow
+
+RATES = frozenset({"rate", "static_rate", "decode", "prompt_rate"})
+"""Statistics that fall when steps take longer."""
+LEVELLED = frozenset(
+    {
+        "output_tok_s_offline",
+        "output_tok_s_closed_loop",
+        "tpot_ms",
+        "static_latency",
+        "decode_tok_s_batch1",
+        "mlperf_offline",
+    }
+)
+"""Metrics that tell how long steps take; time to first token tells as much about queues."""
+SHRINKAGE = 1.0
+"""Rows that the prior of no correction counts as: one row moves its combination half of the way."""
+MOST_ROWS = 5
+LEAST_CLASS_ROWS = 50
+FALLBACK = {"throughput": {"p80": 2.5, "p95": 4.0}, "ttft": {"p80": 4.0, "p95": 15.0}}
+"""Band where nothing comparable was measured, from a study of the same form; no open row tells it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Logarithm of the factor on step times of one combination, with the rows and sources behind it."""
+
+    log_time: float
+    rows: int
+    sources: tuple[str, ...]
+
+
+def time_residuals(rows: Sequence[SpeedRow], residuals: Array) -> Array:
+    """Return log(measured time / predicted time) for every row, also where a rate was measured."""
+    signs = np.array([1.0 if row.target.statistic in RATES else -1.0 for row in rows])
+    return np.asarray(signs * residuals, dtype=np.float64)
+
+
+def levels(rows: Sequence[SpeedRow], residuals: Array, within: Sequence[bool]) -> dict[Combination, Level]:
+    """Return the level of every combination that rows `within` tell: a shrunken mean over medians by source and metric."""
+    late = time_residuals(rows, residuals)
+    groups: dict[Combination, dict[tuple[str, str], list[float]]] = {}
+    for row, value, inside in zip(rows, late.tolist(), within, strict=True):
+        if inside and row.target.name in LEVELLED:
+            groups.setdefault(row.combination, {}).setdefault((row.source, row.target.name), []).append(value)
+    return {combination: _level(own) for combination, own in sorted(groups.items())}
+
+
+def _level(own: Mapping[tuple[str, str], Sequence[float]]) -> Level:
+    counted = sum(min(len(values), MOST_ROWS) for values in own.values())
+    mean = sum(median(values) for values in own.values()) / len(own)
+    sources = tuple(sorted({source for source, _ in own}))
+    return Level(mean * counted / (counted + SHRINKAGE), sum(len(v) for v in own.values()), sources)
+
+
+def corrected(rows: Sequence[SpeedRow], residuals: Array, known: Mapping[Combination, Level]) -> Array:
+    """Return residuals with the levels applied. To first order: a level scales all steps."""
+    shifts = [known[r.combination].log_time if r.combination in known else 0.0 for r in rows]
+    signs = [1.0 if row.target.statistic in RATES else -1.0 for row in rows]
+    return np.asarray(residuals - np.array(signs) * np.array(shifts), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Residuals of every row when its source was left out, with levels of the others; provenance as it was then."""
+
+    residuals: Array
+    provenance: tuple[str, ...]
+
+
+def leave_sources_out(found: Fit) -> LeftOut:
+    """Predict every source with constants and levels that saw nothing of it."""
+    rows = found.problem.batch.rows
+    residuals = np.zeros(len(rows))
+    provenance = [""] * len(rows)
+    for source in sorted({row.source for row in rows}):
+        inside = [row.source != source for row in rows]
+        out: Index = np.flatnonzero(~np.array(inside))
+        without = left_out(found, out)
+        residuals[out] = corrected(rows, without, levels(rows, without, inside))[out]
+        known = coverage([row for row, kept in zip(rows, inside, strict=True) if kept], found.problem.generation_of)
+        for index in out.tolist():
+            provenance[index] = _provenance(rows[index], known, found.problem.generation_of)
+    return LeftOut(residuals, tuple(provenance))
+
+
+def coverage(rows: Sequence[SpeedRow], generation_of: Mapping[str, str]) -> Coverage:
+    """Return what was measured, by combination."""
+    counts = Counter(
+        (r.device.name, r.device.architecture_class, generation_of[r.engine.name], r.engine.name, r.family, r.weights)
+        for r in rows
+    )
+    return Coverage(tuple(CoverageRow(*key, n, True) for key, n in sorted(counts.items())))
+
+
+def _provenance(row: SpeedRow, known: Coverage, generation_of: Mapping[str, str]) -> str:
+    device = row.device
+    return provenance_class(known, device.name, device.architecture_class, generation_of[row.engine.name], row.family)
+
+
+def bands(rows: Sequence[SpeedRow], out: LeftOut) -> dict[str, dict[str, dict[str, float]]]:
+    """Return, by class and metric, the factors that 80 and 95 % of rows of unseen sources stay within.
+
+    A class that hardly any row tells lies between its neighbours, and no class is narrower than a stronger one.
+    """
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for metric in ("throughput", "ttft"):
+        names = LEVELLED if metric == "throughput" else frozenset({"ttft_ms"})
+        told = {name: _band(rows, out, name, names) for name in CLASSES}
+        told["D"] = told["D"] or {
+            key: max(value, (told["C"] or {}).get(key, 0.0)) for key, value in FALLBACK[metric].items()
+        }
+        before = {"p80": 1.0, "p95": 1.0}
+        for position, name in enumerate(CLASSES):
+            weaker = next(found_band for later in CLASSES[position:] if (found_band := told[later]) is not None)
+            own = told[name] or {key: _up(math.sqrt(before[key] * weaker[key])) for key in weaker}
+            before = {key: max(own[key], before[key]) for key in own}
+            found.setdefault(name, {})[metric] = dict(before)
+    return found
+
+
+def _band(rows: Sequence[SpeedRow], out: LeftOut, name: str, metrics: frozenset[str]) -> dict[str, float] | None:
+    index = [i for i, row in enumerate(rows) if row.target.name in metrics and out.provenance[i] == name]
+    if len(index) < LEAST_CLASS_ROWS:
+        return None
+    sizes = np.abs(out.residuals[index])
+    p80, p95 = (math.exp(float(np.quantile(sizes, share))) for share in (0.80, 0.95))
+    return {"p80": _up(p80), "p95": _up(p95)}
+
+
+def _up(value: float) -> float:
+    """Round up to two decimals, so that a band never covers less than it says."""
+    return math.ceil(value * 100.0 - 1e-9) / 100.0

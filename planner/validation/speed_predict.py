@@ -1,0 +1,285 @@
+"""Predictions of the speed model for many measurements at once: arrays over rows, one formula for each kind of load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.physics.constants import SpeedConstants
+from planner.physics.loads import (
+    LARGEST_PROMPT_LOAD,
+    SMALLEST_ROOM_SHARE,
+    closed_loop,
+    decode_step_s,
+    lone_prompt_s,
+    max_throughput,
+    mean_context,
+    prompt_s,
+    resident_bytes,
+)
+from planner.physics.memory import kv_footprint
+from planner.physics.speed import STREAMED, coefficients, stack
+from planner.physics.step import StepCoefficients, Values, step_s
+from planner.physics.types import Layout
+from planner.validation.speed_rows import SpeedRow
+
+Array = npt.NDArray[np.float64]
+Index = npt.NDArray[np.intp]
+OPEN_ROUNDS = 12
+PREFILL_SHARE = 0.95
+LEAST_PREDICTION = 1e-5
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows in columns: what does not depend on the constants of the model."""
+
+    rows: tuple[SpeedRow, ...]
+    keys: tuple[tuple[object, ...], ...]
+    shape_of: Index
+    prefill_of: Index
+    columns: dict[str, Array]
+
+    @classmethod
+    def of(cls, rows: Sequence[SpeedRow]) -> Batch:
+        """Lay out rows. Raises `ValueError` for a row that cannot be computed (checked by the caller one by one)."""
+        keys: dict[tuple[object, ...], int] = {}
+        shape_of = [keys.setdefault(_key(row, row.layout), len(keys)) for row in rows]
+        prefill_of = [keys.setdefault(_key(row, row.prefill_layout or row.layout), len(keys)) for row in rows]
+        columns = {name: np.array([get(row) for row in rows], dtype=np.float64) for name, get in _COLUMNS.items()}
+        return cls(
+            tuple(rows), tuple(keys), np.array(shape_of, dtype=np.intp), np.array(prefill_of, dtype=np.intp), columns
+        )
+
+    def take(self, index: Index) -> Batch:
+        """Return the rows at `index`."""
+        return Batch.of([self.rows[i] for i in index.tolist()])
+
+
+def _key(row: SpeedRow, layout: Layout) -> tuple[object, ...]:
+    return (row.arch.name, row.device.name, layout, row.weights, row.kv, row.engine.name)
+
+
+_COLUMNS: dict[str, Callable[[SpeedRow], float]] = {
+    "replicas": lambda r: r.replicas,
+    "prompt": lambda r: r.prompt_tokens,
+    "output": lambda r: r.output_tokens,
+    "load": lambda r: r.load,
+    "budget": lambda r: r.engine.budget_tokens,
+    "reserving": lambda r: float(r.engine.reserving),
+    "max_sequences": lambda r: r.max_sequences,
+    "data": lambda r: float(r.layout.attention_data),
+    "equal": lambda r: float(r.equal_lengths),
+    "usable": lambda r: r.device.usable_bytes,
+    "resident": lambda r: resident_bytes(r.arch, r.layout, r.weights),
+    "global_bytes": lambda r: kv_footprint(r.arch, r.layout, r.kv, STREAMED).global_bytes_per_token,
+    "local_bytes": lambda r: kv_footprint(r.arch, r.layout, r.kv, STREAMED).local_bytes_per_token,
+    "window": lambda r: kv_footprint(r.arch, r.layout, r.kv, STREAMED).window_tokens,
+    "fixed_bytes": lambda r: kv_footprint(r.arch, r.layout, r.kv, STREAMED).fixed_bytes,
+    "prefill_ranks": lambda r: r.prefill_ranks,
+}
+
+
+def predict(batch: Batch, constants: SpeedConstants) -> Array:
+    """Return the predicted value of every row, in the unit of its measured value."""
+    first: dict[tuple[object, ...], SpeedRow] = {}
+    layouts: dict[tuple[object, ...], Layout] = {}
+    for row in batch.rows:
+        for layout in (row.layout, row.prefill_layout or row.layout):
+            key = _key(row, layout)
+            first.setdefault(key, row)
+            layouts.setdefault(key, layout)
+    shapes = stack(
+        [
+            coefficients(
+                first[k].arch,
+                first[k].device,
+                layouts[k],
+                first[k].weights,
+                first[k].kv,
+                first[k].engine.name,
+                constants,
+            )
+            for k in batch.keys
+        ]
+    )
+    cap = _caps(batch, constants)
+    predicted = np.full(len(batch.rows), np.nan)
+    kinds = np.array([_kind(row) for row in batch.rows])
+    for kind, formula in _FORMULAS.items():
+        index = np.flatnonzero(kinds == kind)
+        if index.size:
+            predicted[index] = formula(_Part(batch, index, shapes, cap, constants))
+    # Far from the optimum a prompt can seem to cost less than nothing; the fit needs a logarithm there too.
+    return np.asarray(np.maximum(predicted, LEAST_PREDICTION), dtype=np.float64)
+
+
+def _kind(row: SpeedRow) -> str:
+    statistic = row.target.statistic
+    if statistic in ("decode", "prompt", "prompt_rate"):
+        return "single"
+    if row.scenario in ("offline_max", "mlperf_offline"):
+        return "offline"
+    if row.scenario == "static_batch":
+        return "static"
+    if row.scenario == "burst_all_at_once":
+        return "burst"
+    if row.scenario == "closed_loop":
+        return "split" if row.prefill_layout is not None else "closed"
+    return "open"
+
+
+def _caps(batch: Batch, constants: SpeedConstants) -> Array:
+    """Return how many sequences one replica holds (the capacity rule of the fit)."""
+    c = batch.columns
+    reserving = c["reserving"] > 0.0
+    taken = c["resident"] + constants.runtime_bytes
+    room = np.where(
+        reserving,
+        constants.memory_share_reserve * (c["usable"] - taken),
+        constants.memory_share_preempt * c["usable"] - taken,
+    )
+    room = np.maximum(room, SMALLEST_ROOM_SHARE * c["usable"])
+    held = np.where(reserving, constants.reserved_output_share, constants.held_output_share)
+    tokens = c["prompt"] + held * c["output"]
+    each = c["global_bytes"] * tokens + c["local_bytes"] * np.minimum(tokens, c["window"]) + c["fixed_bytes"]
+    return np.asarray(np.maximum(np.minimum(room / each, c["max_sequences"]) * c["data"], 1.0), dtype=np.float64)
+
+
+class _Part:
+    """The rows of one kind of load, with their coefficients."""
+
+    def __init__(
+        self, batch: Batch, index: Index, shapes: StepCoefficients, cap: Array, constants: SpeedConstants
+    ) -> None:
+        self.rows = [batch.rows[i] for i in index.tolist()]
+        self.constants = constants
+        self.c = shapes.take(batch.shape_of[index])
+        self.prefill = shapes.take(batch.prefill_of[index])
+        self.cap = cap[index]
+        column = {name: values[index] for name, values in batch.columns.items()}
+        self.prompt, self.output, self.budget = column["prompt"], column["output"], column["budget"]
+        self.replicas, self.load, self.equal = column["replicas"], column["load"], column["equal"] > 0.0
+        self.prefill_ranks = column["prefill_ranks"]
+        self.each = np.maximum(self.load / self.replicas, 1.0)
+
+    def chosen(self, **values: Values) -> Array:
+        """Return, for every row, the value of its statistic."""
+        names = [row.target.statistic for row in self.rows]
+        columns = {name: np.broadcast_to(v, (len(names),)) for name, v in values.items()}
+        return np.array([columns[name][i] for i, name in enumerate(names)], dtype=np.float64)
+
+
+def _single(part: _Part) -> Array:
+    context = part.prompt + 0.5 * part.output
+    decode = 1.0 / step_s(part.c, 1.0, 1.0, context)
+    lone = lone_prompt_s(part.c, part.prompt)
+    return part.chosen(decode=decode, prompt=lone, prompt_rate=part.prompt / lone)
+
+
+def _offline(part: _Part) -> Array:
+    run = max_throughput(part.c, part.cap, part.prompt, part.output, part.budget, part.each)
+    return np.asarray(run.output_tokens_per_s * part.replicas, dtype=np.float64)
+
+
+def _static(part: _Part) -> Array:
+    batch = np.minimum(part.each, part.cap)
+    waves = np.ceil(part.each / batch)
+    total = batch * part.prompt
+    chunk = np.minimum(part.budget, total)
+    prompts = part.c.prefill_factor * step_s(part.c, chunk, 0.0, 0.0, chunk, part.prompt) * total / chunk
+    steps = np.maximum(part.output - 1.0, 0.0) * decode_step_s(part.c, batch, mean_context(part.prompt, part.output))
+    latency = waves * (prompts + steps)
+    return part.chosen(static=latency, static_rate=part.load * part.output / latency)
+
+
+def _closed(part: _Part) -> Array:
+    weight = part.constants.burst_weight
+    runs = [
+        closed_loop(part.c, part.each, part.prompt, part.output, part.cap, part.budget, weight, equal_lengths=equal)
+        for equal in (False, True)
+    ]
+    even, rate = runs[1], runs[0].output_tokens_per_s * part.replicas
+    mean = np.where(part.equal, even.ttft_mean_s, runs[0].ttft_mean_s)
+    median = np.where(part.equal, even.ttft_median_s, runs[0].ttft_median_s)
+    tpot = runs[0].tpot_s
+    return part.chosen(
+        rate=rate, tpot_mean=tpot, tpot_p50=tpot, tpot_p99=tpot, ttft_mean=mean, ttft_p50=median, ttft_p99=mean
+    )
+
+
+def _split(part: _Part) -> Array:
+    """Decode without prompts; prompts wait for their own GPUs, which also bound the rate."""
+    context = mean_context(part.prompt, part.output)
+    lone = lone_prompt_s(part.prefill, part.prompt)
+    most = PREFILL_SHARE * part.prefill_ranks / lone / part.replicas
+    batch = np.minimum(part.each, part.cap)
+    for _ in range(3):
+        step = decode_step_s(part.c, batch, context)
+        batch = np.minimum(
+            np.minimum(part.each * part.output * step / (part.output * step + lone), part.cap),
+            most * part.output * step,
+        )
+        batch = np.maximum(batch, 0.05)
+    step = decode_step_s(part.c, np.maximum(batch, 1.0), context)
+    rate = batch / (part.output * step)
+    waiting = np.maximum(part.each - batch - rate * lone, 0.0) / rate
+    ttft = part.c.request_s + lone + waiting
+    return part.chosen(
+        rate=rate * part.output * part.replicas, tpot_mean=step, tpot_p50=step, tpot_p99=step, ttft_mean=ttft, ttft_p50=ttft, ttft_p99=ttft
+    )  # fmt: skip
+
+
+def _open(part: _Part) -> Array:
+    """Fixed point of the batch at an arrival rate; beyond capacity the batch is full and requests wait in line."""
+    context = mean_context(part.prompt, part.output)
+    rate = part.load / part.replicas
+    batch = np.minimum(rate * part.output * decode_step_s(part.c, 1.0 + 0.0 * rate, context), part.cap)
+    for _ in range(OPEN_ROUNDS):
+        tpot, _ = _busy(part, batch, context)
+        batch = np.sqrt(np.maximum(batch, 0.5) * np.clip(rate * part.output * tpot, 0.5, part.cap))
+    tpot, prompt = _busy(part, batch, context)
+    share = np.minimum(rate * prompt / np.asarray(part.c.streams), LARGEST_PROMPT_LOAD)
+    step = decode_step_s(part.c, batch, context)
+    ttft = part.c.request_s + lone_prompt_s(part.c, part.prompt) + 0.5 * step + share / (1.0 - share) * 0.5 * prompt
+    most = batch / (part.output * tpot)
+    late = np.maximum(1.0 / np.minimum(most, rate) - 1.0 / rate, 0.0) * 500.0
+    ttft = ttft + late
+    served = np.minimum(most, rate) * part.output * part.replicas
+    return part.chosen(
+        rate=served, tpot_mean=tpot, tpot_p50=tpot, tpot_p99=tpot, ttft_mean=ttft, ttft_p50=ttft, ttft_p99=ttft
+    )
+
+
+def _busy(part: _Part, batch: Array, context: Values) -> tuple[Array, Array]:
+    prompt = np.asarray(prompt_s(part.c, batch, part.prompt, part.output, part.budget))
+    step = decode_step_s(part.c, batch, context)
+    return np.asarray(step + prompt * batch / part.c.streams / part.output), prompt
+
+
+def _burst(part: _Part) -> Array:
+    run = max_throughput(part.c, part.cap, part.prompt, part.output, part.budget, part.each)
+    batch = np.asarray(run.batch)
+    tpot = run.step_s + run.prompt_s * batch / part.c.streams / part.output
+    lone = lone_prompt_s(part.c, part.prompt)
+    rate = batch / (part.output * tpot)
+    ttft = part.c.request_s + lone + 0.5 * (batch - 1.0) * run.prompt_s
+    waiting = np.maximum(part.each - batch, 0.0)
+    ttft = ttft + waiting / part.each * 0.5 * waiting / rate
+    return part.chosen(
+        rate=run.output_tokens_per_s * part.replicas, tpot_mean=tpot, tpot_p50=tpot, tpot_p99=tpot, ttft_mean=ttft, ttft_p50=ttft, ttft_p99=ttft
+    )  # fmt: skip
+
+
+_FORMULAS: dict[str, Callable[[_Part], Array]] = {
+    "single": _single,
+    "offline": _offline,
+    "static": _static,
+    "closed": _closed,
+    "split": _split,
+    "open": _open,
+    "burst": _burst,
+}

@@ -1,0 +1,378 @@
+"""One published measurement of speed as inputs of the speed model: what the row states, and named defaults for blanks."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field, replace
+
+from planner.catalog import Catalog, UnknownName
+from planner.catalog.canonical import tidy
+from planner.physics.attention import family_of
+from planner.physics.bands import family_kind
+from planner.physics.memory import weights_bytes
+from planner.physics.types import Architecture, Device, Layout
+from planner.validation.speed_engines import UNLIMITED, EngineClass, engine_class
+from planner.validation.start_up import MOST_GPUS, NotScored, UnknownArchitecture
+from planner.validation.table import Row
+
+MILLI = 1e-3
+OFFLINE_REQUESTS = 3000.0
+SHORT_OFFLINE_REQUESTS = 30_000.0
+SHORT_TOKENS = 128.0
+NOMINAL_SHARE = 0.9
+"""Mean over nominal length where lengths are drawn from 0.8 to 1 of the nominal one."""
+DEFAULT_PROMPT, DEFAULT_OUTPUT = 512.0, 128.0
+LOADED = ("closed_loop", "open_loop", "burst_all_at_once")
+MLPERF_LENGTHS = {
+    "llama2": (225.0, 291.0), "mixtral": (180.0, 146.0), "405b": (9400.0, 650.0), "8b": (870.0, 128.0), "r1": (800.0, 3700.0),
+}  # fmt: skip
+"""Assumed mean prompt and output of the MLPerf data sets, by a part of the model's name; the logs do not state prompts."""
+_WEIGHTS = {
+    "": "", "fp16": "bf16", "bf16": "bf16", "fp8": "fp8", "int8": "int8", "int8 (eetq)": "int8", "fp4": "nvfp4",
+    "nvfp4": "nvfp4", "mxfp4": "mxfp4", "q4_k_m": "q4_k_m", "q8_0": "q8_0", "int4": "int4", "uint4": "int4", "awq": "int4",
+    "4-bit awq": "int4", "4-bit gptq": "int4", "gptq": "int4", "4-bit gguf": "q4_k_m", "w4a16": "int4",
+}  # fmt: skip
+_EXL2 = re.compile(r"exl2 (?P<bits>\d\.\d) bpw")
+_DISAGGREGATED = re.compile(
+    r"prefill (?P<pn>\d+)x\(tp(?P<pt>\d+) ep\d+ dpattn=(?P<pd>true|false)\).*decode (?P<dn>\d+)x\(tp(?P<dt>\d+) ep\d+ dpattn=(?P<dd>true|false)\) on (?P<dg>\d+)"
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a row measures: the metric it is scored under and its statistic, in base units."""
+
+    name: str
+    statistic: str
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedRow:
+    """Inputs and measured value of one row; `value` is in seconds or tokens/s of the whole deployment.
+
+    `load` is users (closed loop), requests (offline, burst), requests/s (open loop) or sequences (static), over all
+    `replicas`. `prefill_gpus` is set where prompts are computed by other GPUs.
+    """
+
+    row: int
+    source: str
+    gpu: str
+    arch: Architecture
+    family: str
+    device: Device
+    layout: Layout
+    replicas: float
+    weights: str
+    kv: str
+    engine: EngineClass
+    scenario: str
+    target: Target
+    value: float
+    prompt_tokens: float
+    output_tokens: float
+    load: float
+    max_sequences: float
+    equal_lengths: bool
+    prefill_ranks: float = 0.0
+    prefill_layout: Layout | None = field(default=None)
+
+    @property
+    def combination(self) -> tuple[str, str, str, str]:
+        """Engine class, GPU, model family kind and weight format: what one level correction is for."""
+        return (self.engine.name, self.device.name, self.family, self.weights)
+
+
+def target_of(scenario: str, metric: str) -> Target | None:
+    """Return what a metric in a scenario is scored as (the table of the manual), None when it is not scored."""
+    if (
+        "unspecified" in metric
+        or "spec_decode" in scenario
+        or metric.startswith(("req_s", "total_tok", "e2e", "itl_fit"))
+    ):
+        return None
+    if metric == "decode_tok_s_batch1":
+        return Target("decode_tok_s_batch1", "decode")
+    if metric in ("prefill_ms", "ttft_ms_batch1"):
+        return Target("prefill", "prompt")
+    if metric == "prefill_tok_s":
+        return Target("prefill", "prompt_rate")
+    if scenario.startswith("mlperf"):
+        return _mlperf_target(scenario, metric)
+    rate = metric in ("output_tok_s_total", "output_tok_s_per_gpu")
+    if rate and scenario in ("offline_max", "closed_loop"):
+        return Target("output_tok_s_offline" if scenario == "offline_max" else "output_tok_s_closed_loop", "rate")
+    if scenario == "static_batch" and (rate or metric == "batch_latency_s"):
+        return Target("static_latency", "static_rate" if rate else "static")
+    if scenario in LOADED:
+        return _latency_target(metric)
+    return None
+
+
+def _mlperf_target(scenario: str, metric: str) -> Target | None:
+    if metric.startswith("output_tok_s"):
+        return Target("mlperf_offline", "rate") if scenario == "mlperf_offline" else None
+    latency = _latency_target(metric)
+    return Target("mlperf_latency", latency.statistic) if latency else None
+
+
+def _latency_target(metric: str) -> Target | None:
+    kind, _, statistic = metric.partition("_ms_")
+    if kind not in ("ttft", "tpot", "itl") or statistic not in ("mean", "p50", "p99"):
+        return None
+    name = "ttft" if kind == "ttft" else "tpot"
+    return Target("tail_ms" if statistic == "p99" else f"{name}_ms", f"{name}_{statistic}")
+
+
+def speed_row(row: Row, catalog: Catalog, number: int) -> SpeedRow:
+    """Return a row as inputs. Raises `NotScored`: with `scorable` False where the row itself leaves too much open."""
+    scenario, metric = row.get("scenario", ""), row.get("metric", "")
+    target = target_of(scenario, metric)
+    if target is None:
+        raise NotScored("metric without a defined statistic, or not modelled", scorable=False)
+    value = _positive(row, "value")
+    if value is None:
+        raise NotScored("the value is no positive number", scorable=True)
+    device, devices = _device(row, catalog)
+    arch = _architecture(row, catalog)
+    engine = engine_class(row.get("engine", ""), row.get("date", ""), device.vendor, arch.is_moe)
+    if engine is None:
+        raise NotScored(
+            f"engine {tidy(row.get('engine', '')) or 'not named'}: no class of the speed model", scorable=True
+        )
+    weights = _weights(row, arch)
+    draft = SpeedRow(
+        row=number,
+        source=tidy(row.get("source", "")),
+        gpu=tidy(row.get("gpu", "")),
+        arch=arch,
+        family=family_kind(arch),
+        device=device,
+        layout=Layout(),
+        replicas=1.0,
+        weights=weights,
+        kv=_kv(row, weights, engine, device, arch, scenario),
+        engine=engine,
+        scenario=scenario,
+        target=target,
+        value=value * (MILLI if "_ms" in metric else 1.0),
+        prompt_tokens=1.0,
+        output_tokens=1.0,
+        load=1.0,
+        max_sequences=engine.max_sequences,
+        equal_lengths=_equal_lengths(row),
+    )
+    placed = _with_layout(draft, row, devices)
+    loaded = _with_load(_with_lengths(placed, row), row)
+    if metric.endswith("per_gpu"):
+        loaded = replace(loaded, value=loaded.value * _gpus(row, 1) * devices)
+    return _checked(loaded)
+
+
+def _checked(row: SpeedRow) -> SpeedRow:
+    """Refuse what no machine can do: more tokens/s of one sequence than the weights it reads would allow ten times over."""
+    if row.target.statistic == "decode":
+        touched = row.arch.n_params_active * 0.3
+        if row.value > 10.0 * row.device.bandwidth_bytes_per_s * row.layout.gpus / touched:
+            raise NotScored("impossible: above what the memory can stream", scorable=False)
+    return row
+
+
+def _device(row: Row, catalog: Catalog) -> tuple[Device, int]:
+    named = row.get("gpu", "")
+    if not named:
+        raise NotScored("no GPU is named", scorable=False)
+    try:
+        label = catalog.gpu_label(named)
+    except UnknownName:
+        raise NotScored(f"GPU {tidy(named)}: not in the catalog", scorable=True) from None
+    if label.absent:
+        raise NotScored(f"GPU {tidy(named)}: {label.absent}", scorable=True)
+    return catalog.gpu(label.gpu).device(), label.devices
+
+
+def _architecture(row: Row, catalog: Catalog) -> Architecture:
+    named = row.get("model", "")
+    if not named or row.get("model_inferred", "").casefold() in {"yes", "true", "1"}:
+        raise NotScored("no model is named, or it is inferred", scorable=False)
+    try:
+        label = catalog.model_label(named)
+    except UnknownName:
+        raise NotScored(f"model {tidy(named)}: not in the catalog", scorable=True) from None
+    if label.absent:
+        raise NotScored(f"model {tidy(named)}: {label.absent}", scorable=True)
+    arch = catalog.architecture(label.name)
+    try:
+        family_of(arch)
+    except UnknownArchitecture as error:
+        raise NotScored(str(error), scorable=True) from None
+    return arch
+
+
+def _weights(row: Row, arch: Architecture) -> str:
+    stated = row.get("weight_dtype", "").casefold()
+    bits = _EXL2.fullmatch(stated)
+    if bits:
+        return "q3_k_m" if float(bits["bits"]) < 4.0 else "q4_k" if float(bits["bits"]) < 5.0 else "q5_k"
+    found = _WEIGHTS.get(stated)
+    if found is None:
+        raise NotScored(f"weight format {tidy(stated)}: not known", scorable=True)
+    if found:
+        return arch.native_format if found == "bf16" and arch.native_format in ("bf16", "fp16") else found
+    return arch.native_format
+
+
+def _kv(row: Row, weights: str, engine: EngineClass, device: Device, arch: Architecture, scenario: str) -> str:
+    """Return the cache format; unstated: 8 bits where an engine's builds of that time quantise it (see the manual)."""
+    stated = row.get("kv_dtype", "").casefold()
+    if stated:
+        return "fp8" if stated.startswith("fp8") else "int8" if stated.startswith("int8") else "bf16"
+    narrow = weights not in ("bf16", "fp16", "fp32")
+    if engine.name.startswith("trt") and narrow and weights != "mxfp4":
+        return "fp8"
+    if scenario.startswith("mlperf") and device.vendor == "AMD":
+        return "fp8"
+    if arch.is_mla and weights in ("nvfp4", "mxfp4") and "fp4" in device.flops:
+        return "fp8"
+    if weights == "mxfp4" and device.name.startswith("B200"):
+        return "fp8"
+    return "bf16"
+
+
+def _gpus(row: Row, default: int) -> int:
+    value = _positive(row, "n_gpus")
+    return int(value) if value is not None and value == int(value) else default
+
+
+def _degree(row: Row, column: str) -> int | None:
+    text = row.get(column, "")
+    if not text:
+        return None
+    value = _positive(row, column)
+    if value is None or value != int(value):
+        raise NotScored(f"{column} is no count", scorable=True)
+    return int(value)
+
+
+def _with_layout(row: SpeedRow, stated: Row, devices: int) -> SpeedRow:
+    gpus = _gpus(stated, 0) * devices
+    tensor, pipeline = _degree(stated, "tp"), _degree(stated, "pp") or 1
+    extra = stated.get("parallel_extra", "").casefold()
+    split = _DISAGGREGATED.search(extra)
+    if split:
+        return _disaggregated(row, split)
+    if "disagg" in extra:
+        raise NotScored("layout of a disaggregated deployment is not readable", scorable=True)
+    data = re.fullmatch(r"dep(\d+)", extra)
+    if data:
+        return _placed(row, Layout(attention_data=int(data[1]), expert=int(data[1])), gpus)
+    if "layer split" in extra or (row.engine.name in ("llamacpp", "exllama") and gpus > 1 and tensor is None):
+        return _placed(row, Layout(pipeline=max(gpus, 1)), gpus)
+    if tensor is None:
+        return _guessed(row, gpus, pipeline)
+    if "dp_attention=true" in extra or "enable-dp-attention" in extra or _is_dense_free(row, stated, tensor):
+        return _placed(row, Layout(attention_data=tensor, expert=tensor, pipeline=pipeline), gpus)
+    return _placed(row, Layout(tensor, pipeline), gpus)
+
+
+def _is_dense_free(row: SpeedRow, stated: Row, tensor: int) -> bool:
+    """Tell whether a table prints TP for what its notes call attention-data parallelism."""
+    return row.arch.is_moe and tensor > 1 and "attention_dp" in stated.get("notes", "").casefold()
+
+
+def _placed(row: SpeedRow, layout: Layout, gpus: int) -> SpeedRow:
+    if layout.gpus > MOST_GPUS:
+        raise NotScored(f"more than {MOST_GPUS} GPUs in one replica", scorable=True)
+    return replace(row, layout=layout, replicas=float(max(gpus // layout.gpus, 1)))
+
+
+def _guessed(row: SpeedRow, gpus: int, pipeline: int) -> SpeedRow:
+    """A table that names no layout ran the smallest power of two that leaves room for a cache, in copies."""
+    tensor = 1
+    while tensor * 2 <= max(gpus, 1) and tensor < 8 and not _roomy(row, tensor):
+        tensor *= 2
+    return _placed(row, Layout(tensor, pipeline), gpus)
+
+
+def _roomy(row: SpeedRow, tensor: int) -> bool:
+    try:
+        return weights_bytes(row.arch, Layout(tensor), row.weights) < 0.6 * row.device.usable_bytes
+    except ValueError as error:
+        raise NotScored(str(error), scorable=True) from None
+
+
+def _disaggregated(row: SpeedRow, split: re.Match[str]) -> SpeedRow:
+    decode = _half(int(split["dt"]), int(split["dg"]) // int(split["dn"]), split["dd"] == "true")
+    prefill = _half(int(split["pt"]), int(split["pt"]), split["pd"] == "true")
+    placed = replace(row, layout=decode, replicas=float(split["dn"]))
+    return replace(placed, prefill_layout=prefill, prefill_ranks=float(split["pn"]))
+
+
+def _half(tensor: int, gpus: int, data: bool) -> Layout:
+    return Layout(attention_data=max(gpus, 1), expert=max(gpus, 1)) if data else Layout(tensor)
+
+
+def _with_lengths(row: SpeedRow, stated: Row) -> SpeedRow:
+    prompt, output = _positive(stated, "isl"), _positive(stated, "osl")
+    if row.scenario.startswith("mlperf"):
+        assumed = next(
+            (pair for part, pair in MLPERF_LENGTHS.items() if part in stated["model"].casefold().replace("-", "")), None
+        )
+        prompt = prompt or (assumed[0] if assumed else None)
+        output = output or (assumed[1] if assumed else None)
+    needs_output = row.target.statistic not in ("prompt", "prompt_rate", "decode")
+    if prompt is None and row.scenario != "batch1" and row.target.statistic != "decode":
+        raise NotScored("no prompt length", scorable=False)
+    if output is None and needs_output:
+        raise NotScored("no output length", scorable=False)
+    share = NOMINAL_SHARE if "range ratio 0.8" in stated.get("notes", "") else 1.0
+    return replace(
+        row,
+        prompt_tokens=(prompt or DEFAULT_PROMPT) * share,
+        output_tokens=max((output or DEFAULT_OUTPUT) * share, 1.0),
+    )
+
+
+def _with_load(row: SpeedRow, stated: Row) -> SpeedRow:
+    users, batch, rate = (_positive(stated, c) for c in ("concurrency", "batch", "request_rate"))
+    if row.scenario == "closed_loop":
+        if users is None:
+            raise NotScored("no concurrency", scorable=False)
+        # A harness that holds a concurrency sets the engine's batch limit to it.
+        limit = UNLIMITED if row.engine.reserving or row.engine.name in ("atom", "sglang_new") else row.max_sequences
+        return replace(row, load=users, max_sequences=limit)
+    if row.scenario in ("offline_max", "mlperf_offline"):
+        short = row.prompt_tokens <= SHORT_TOKENS and row.output_tokens <= SHORT_TOKENS
+        requests = users or (SHORT_OFFLINE_REQUESTS if short else OFFLINE_REQUESTS)
+        if row.scenario == "mlperf_offline":
+            requests = SHORT_OFFLINE_REQUESTS * row.replicas
+        return replace(row, load=requests)
+    if row.scenario == "static_batch":
+        if batch is None:
+            raise NotScored("no batch", scorable=False)
+        return replace(row, load=batch)
+    if row.scenario == "burst_all_at_once":
+        return replace(row, load=users or _prompts(stated))
+    if row.scenario in ("open_loop", "mlperf_server", "mlperf_interactive"):
+        if rate is None:
+            raise NotScored("no request rate", scorable=False)
+        return replace(row, load=rate)
+    return replace(row, load=batch or users or 1.0)
+
+
+def _prompts(stated: Row) -> float:
+    found = re.search(r"(\d+) prompts", stated.get("notes", ""))
+    return float(found[1]) if found else 1000.0
+
+
+def _equal_lengths(row: Row) -> bool:
+    notes = row.get("notes", "").casefold()
+    return "range ratio 1" in notes or "uniform lengths" in notes
+
+
+def _positive(row: Row, column: str) -> float | None:
+    try:
+        value = float(row.get(column, ""))
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and value > 0.0 else None

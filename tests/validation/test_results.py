@@ -1,0 +1,337 @@
+"""Result files of benchmark tools become rows that the speed model can score; nothing in a file makes a traceback."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from validation_inputs import catalog
+
+from planner.diagnostics import DiagnosticError
+from planner.validation.result_fields import (
+    COLUMNS,
+    Flight,
+    Load,
+    closed_load,
+    engine_label,
+    iso_day,
+    named_weights,
+    number,
+    open_load,
+)
+from planner.validation.results import formats, rows_of
+from planner.validation.speed_rows import SpeedRow, speed_row
+
+FILES = Path(__file__).parents[1] / "data" / "results"
+STATED = {
+    "gpu": "H100 SXM 80GB",
+    "n_gpus": "1",
+    "tp": "1",
+    "engine": "vLLM",
+    "engine_version": "0.11.0",
+    "source": "mine",
+}
+USABLE = sorted(path.name for path in FILES.glob("*.json") if path.name != "vllm_throughput.json")
+LATENCIES = {f"{kind}_ms_{statistic}" for kind in ("ttft", "tpot") for statistic in ("mean", "p50", "p99")}
+
+
+@cache
+def text_of(name: str) -> str:
+    return (FILES / name).read_text(encoding="utf-8")
+
+
+def parsed(name: str, **changes: Any) -> Any:
+    data = json.loads(text_of(name))
+    return data | changes if isinstance(data, dict) else data
+
+
+def read(data: Any, **stated: str) -> list[dict[str, str]]:
+    return rows_of(data, STATED | stated, "result.json")[1]
+
+
+def cells(rows: list[dict[str, str]], *columns: str) -> list[tuple[str, ...]]:
+    return list(dict.fromkeys(tuple(row[column] for column in columns) for row in rows))
+
+
+def values(rows: list[dict[str, str]]) -> dict[str, str]:
+    return {row["metric"]: row["value"] for row in rows}
+
+
+def refusal(data: Any) -> str:
+    with pytest.raises(DiagnosticError) as caught:
+        read(data)
+    assert [d.code for d in caught.value.diagnostics] == ["csv/unusable"]
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", USABLE)
+def test_every_row_can_be_scored(name: str) -> None:
+    rows = read(parsed(name))
+    assert rows
+    assert all(tuple(row) == COLUMNS for row in rows)
+    for position, row in enumerate(rows):
+        assert isinstance(speed_row(row, catalog(), position), SpeedRow)
+
+
+def test_the_formats_are_those_of_the_folder() -> None:
+    assert [reader.NAME for reader in formats()] == [
+        "aiperf or genai-perf",
+        "guidellm",
+        "InferenceMAX",
+        "vllm bench serve",
+        "vllm bench throughput",
+    ]
+
+
+def test_a_closed_loop_of_vllm() -> None:
+    name, rows = rows_of(parsed("vllm_serve_closed.json"), STATED, "result.json")
+    assert name == "vllm bench serve"
+    assert cells(rows, "scenario", "concurrency", "request_rate", "isl", "osl", "date", "engine", "source") == [
+        ("closed_loop", "64", "", "1023", "500", "2025-11-14", "vLLM 0.11.0", "mine")
+    ]
+    assert values(rows) == {
+        "output_tok_s_total": "3071.02",
+        "ttft_ms_mean": "412.53",
+        "ttft_ms_p50": "288.11",
+        "ttft_ms_p99": "1634.2",
+        "tpot_ms_mean": "19.94",
+        "tpot_ms_p50": "20.03",
+        "tpot_ms_p99": "21.66",
+    }
+
+
+def test_a_burst_of_vllm_has_no_rate_and_the_format_of_its_build() -> None:
+    rows = rows_of(parsed("vllm_serve_burst.json"), {"gpu": "H100 SXM 80GB"}, "result.json")[1]
+    assert cells(rows, "scenario", "concurrency", "weight_dtype", "engine") == [
+        ("burst_all_at_once", "200", "fp8", "vLLM")
+    ]
+    assert set(values(rows)) == LATENCIES
+    assert "199 of 200 completed" in rows[0]["notes"]
+
+
+def test_a_bound_above_all_prompts_holds_none_back() -> None:
+    rows = read(parsed("vllm_serve_closed.json", max_concurrency=640))
+    assert cells(rows, "scenario", "concurrency") == [("burst_all_at_once", "640")]
+
+
+def test_infinity_as_sglang_writes_it_is_a_closed_loop() -> None:
+    rows = read(json.loads(text_of("vllm_serve_closed.json").replace('"inf"', "Infinity")))
+    assert cells(rows, "scenario") == [("closed_loop",)]
+
+
+def test_an_open_loop_needs_a_bound_that_does_not_bind() -> None:
+    rows = read(parsed("vllm_serve_rate.json"))
+    assert cells(rows, "scenario", "concurrency", "request_rate") == [("open_loop", "", "4")]
+    assert "max_concurrency does not limit" in refusal(parsed("vllm_serve_rate.json", max_concurrency=16))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ramp_up_strategy": "linear"},
+        {"spec_decode_acceptance_rate": 61.0},
+        {"completed": 0},
+        {"total_output_tokens": None},
+        {"max_concurrency": None, "num_prompts": None},
+        {"request_rate": None},
+        {"request_rate": "trace"},
+    ],
+)
+def test_runs_of_vllm_without_a_defined_load_or_length_are_left_out(change: dict[str, Any]) -> None:
+    assert "no usable measurement" in refusal(parsed("vllm_serve_closed.json", **change))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0, 0.0, "19.9", [1, 2], {}, None, True, 10**400])
+def test_an_unusable_value_is_left_out_alone(value: Any) -> None:
+    metrics = values(read(parsed("vllm_serve_closed.json", mean_tpot_ms=value)))
+    assert "tpot_ms_mean" not in metrics
+    assert len(metrics) == 6
+
+
+def test_offline_throughput_of_vllm_needs_the_output_tokens() -> None:
+    assert "total_output_tokens" in refusal(parsed("vllm_throughput.json"))
+    rows = read(parsed("vllm_throughput.json", total_output_tokens=198343))
+    assert cells(rows, "scenario", "concurrency", "isl", "osl", "metric") == [
+        ("offline_max", "1000", "215.169", "198.343", "output_tok_s_total")
+    ]
+    assert float(rows[0]["value"]) == pytest.approx(198343 / 48.31)
+    assert isinstance(speed_row(rows[0] | {"model": "openai/gpt-oss-20b"}, catalog(), 1), SpeedRow)
+
+
+def test_a_sweep_of_guidellm_leaves_out_throughput_without_a_bound() -> None:
+    rows = read(parsed("guidellm_sweep_0.3.json"))
+    assert cells(rows, "scenario", "concurrency", "request_rate", "isl", "date", "model") == [
+        ("closed_loop", "1", "", "512.3", "2025-09-02", "meta-llama/Llama-3.1-8B-Instruct"),
+        ("open_loop", "", "4", "512.3", "2025-09-02", "meta-llama/Llama-3.1-8B-Instruct"),
+        ("open_loop", "", "8", "512.3", "2025-09-02", "meta-llama/Llama-3.1-8B-Instruct"),
+    ]
+    assert "strategy constant" in {row["notes"] for row in rows if row["request_rate"] == "4"}.pop()
+
+
+def test_later_guidellm_leaves_out_a_rate_that_its_bound_limits() -> None:
+    rows = read(parsed("guidellm_0.6.json"))
+    assert cells(rows, "scenario", "concurrency", "request_rate") == [
+        ("closed_loop", "32", ""),
+        ("closed_loop", "512", ""),
+        ("open_loop", "", "3"),
+    ]
+    assert cells(rows, "notes")[0] == ("guidellm 0.6.0; strategy concurrent; uniform lengths",)
+    assert values(rows[:7])["tpot_ms_mean"] == "11"
+
+
+def test_phases_of_aiperf() -> None:
+    rows = read(parsed("aiperf_phases.json"))
+    assert cells(rows, "scenario", "concurrency", "isl", "osl", "date") == [
+        ("closed_loop", "8", "467.5", "228.2", "2026-07-03")
+    ]
+    assert values(rows)["tpot_ms_p99"] == "12.46"
+
+
+def test_load_generator_of_aiperf_and_stimulus_of_genai_perf() -> None:
+    assert cells(read(parsed("aiperf_loadgen.json")), "scenario", "request_rate") == [("open_loop", "3.5")]
+    rows = read(parsed("genai_perf.json"))
+    assert cells(rows, "scenario", "concurrency", "notes") == [
+        ("closed_loop", "16", "aiperf or genai-perf; uniform lengths")
+    ]
+    flat = parsed("genai_perf.json", input_config={"model": ["m"], "concurrency": [16], "request_rate": None})
+    assert cells(read(flat), "scenario", "concurrency", "model") == [("closed_loop", "16", "m")]
+
+
+def test_units_of_aiperf_are_converted_or_the_value_is_left_out() -> None:
+    seconds = parsed("aiperf_phases.json", time_to_first_token={"unit": "s", "avg": 0.25})
+    assert values(read(seconds))["ttft_ms_mean"] == "250"
+    unknown = parsed("aiperf_phases.json", time_to_first_token={"unit": "ticks", "avg": 0.25})
+    assert "ttft_ms_mean" not in values(read(unknown))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"was_cancelled": True},
+        {"input_config": {}},
+        {"input_config": {"loadgen": {"concurrency": [4, 8]}}},
+        {"input_config": {"loadgen": {"concurrency": 4, "user_centric_rate": 1.0}}},
+        {"input_config": {"loadgen": {"concurrency": 8, "request_rate": 3.0}}},
+        {"input_config": {"phases": [{"type": "fixed_schedule"}]}},
+        {"input_config": {"phases": [{"type": "concurrency", "concurrency": 4}, {"type": "poisson", "rate": 1.0}]}},
+    ],
+)
+def test_runs_of_aiperf_without_a_defined_load_are_left_out(change: dict[str, Any]) -> None:
+    assert "no usable measurement" in refusal(parsed("aiperf_phases.json", **change))
+
+
+def test_inferencemax_states_its_own_layout_in_seconds() -> None:
+    rows = rows_of(parsed("inferencemax.json"), {"tp": "1"}, "result.json")[1]
+    assert cells(rows, "engine", "gpu", "n_gpus", "tp", "weight_dtype", "concurrency") == [
+        ("vLLM (vllm-openai:v0.13.0)", "H100 SXM 80GB", "2", "2", "mxfp4", "64"),
+        ("Dynamo TensorRT-LLM (tensorrtllm-runtime:0.7.0.post2)", "GB200 192GB", "4", "", "mxfp4", "384"),
+    ]
+    assert values(rows[:7])["output_tok_s_total"] == "3200.5"
+    assert values(rows[:7])["ttft_ms_mean"] == "126.5"
+    assert "range ratio 0.8" in rows[0]["notes"]
+    scored = [speed_row(row, catalog(), 1) for row in (rows[0], rows[7])]
+    assert [row.prompt_tokens for row in scored] == pytest.approx([921.6, 7372.8])
+    assert [row.prefill_ranks for row in scored] == [0.0, 2.0]
+    assert rows[7]["value"] == "23600"
+
+
+def test_inferencemax_over_pipeline_stages_is_left_out() -> None:
+    assert "InferenceMAX needs" in refusal(parsed("inferencemax.json")[0] | {"pp": 2})
+
+
+def test_what_the_user_states_wins() -> None:
+    rows = read(parsed("vllm_serve_closed.json"), model="openai/gpt-oss-20b", weight_dtype="mxfp4", kv_dtype="fp8")
+    assert cells(rows, "model", "weight_dtype", "kv_dtype", "gpu", "tp") == [
+        ("openai/gpt-oss-20b", "mxfp4", "fp8", "H100 SXM 80GB", "1")
+    ]
+
+
+@pytest.mark.parametrize("data", [None, 1, "x", [], {}, [1, [2]], {"benchmarks": []}, {"hw": "h100"}])
+def test_an_unknown_file_is_told_what_is_looked_for(data: Any) -> None:
+    message = refusal(data)
+    assert all(reader.NAME in message for reader in formats())
+
+
+def test_fields() -> None:
+    assert named_weights("nvidia/Llama-3.1-8B-Instruct-NVFP4") == "nvfp4"
+    assert named_weights("meta-llama/Llama-3.1-8B-Instruct") == ""
+    assert engine_label("openai-chat", None) == ""
+    assert [iso_day(stamp) for stamp in ("20251114-091523", "2025-11-14T09:15", "soon", 5)] == [
+        "2025-11-14",
+        "2025-11-14",
+        "",
+        "",
+    ]
+    assert closed_load(None, None) is None
+    assert closed_load(8.0, None) == Load("closed_loop", concurrency=8.0)
+    assert open_load(2.0, 10.0, Flight(mean=4.0)) is None
+    assert open_load(2.0, 13.0, Flight(mean=4.0)) == Load("open_loop", request_rate=2.0)
+    assert open_load(2.0, 10.0, Flight()) is None
+
+
+KEYS = st.sampled_from(sorted(set(re.findall(r'"([\w.-]+)":', " ".join(text_of(name) for name in USABLE)))))
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.sampled_from([10**400, "inf", "concurrency", "poisson", "ms", "tokens/sec", "true", "2025-11-14"])
+    | st.text(max_size=8)
+)
+JSON = st.recursive(
+    SCALARS,
+    lambda inside: st.lists(inside, max_size=3) | st.dictionaries(KEYS | st.text(max_size=3), inside, max_size=6),
+    max_leaves=20,
+)
+
+
+def paths_of(data: Any) -> list[tuple[str | int, ...]]:
+    """List the paths of all values inside `data`."""
+    inside = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    return [path for key, value in inside for path in [(key,), *((key, *rest) for rest in paths_of(value))]]
+
+
+@cache
+def places(name: str) -> list[tuple[str | int, ...]]:
+    return paths_of(parsed(name))
+
+
+def survives(data: Any) -> None:
+    """Check that `data` is refused in words or yields text whose values are numbers."""
+    try:
+        rows = read(data)
+    except DiagnosticError:
+        return
+    for row in rows:
+        assert tuple(row) == COLUMNS
+        assert all(isinstance(cell, str) and cell.isprintable() for cell in row.values())
+        assert number(float(row["value"])) is not None
+        assert number(float(row["isl"])) is not None
+
+
+@given(JSON)
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+def test_no_json_makes_a_traceback(data: Any) -> None:
+    survives(data)
+
+
+@given(st.sampled_from([*USABLE, "vllm_throughput.json"]), st.data())
+@settings(max_examples=600, suppress_health_check=[HealthCheck.too_slow])
+def test_no_damaged_result_makes_a_traceback(name: str, data: st.DataObject) -> None:
+    damaged = parsed(name)
+    for _ in range(data.draw(st.integers(1, 3))):
+        *above, last = data.draw(st.sampled_from(places(name)))
+        inside = damaged
+        try:
+            for key in above:
+                inside = inside[key]
+            inside[last] = data.draw(JSON)
+        except (KeyError, IndexError, TypeError):
+            continue
+    survives(damaged)
