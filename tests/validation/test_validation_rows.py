@@ -193,7 +193,7 @@ def test_tables_tolerate_marks_blank_lines_and_short_rows() -> None:
 
 
 def test_speed_measurements_are_told_apart() -> None:
-    table = read_table(b"row_id,model,gpu,engine,scenario,metric,value\n", "x.csv")
+    table = read_table(b"row_id,model,gpu,engine,scenario,metric,value\n1,m,g,e,s,t,1\n", "x.csv")
     assert table.is_speed
     assert not table.is_memory
 
