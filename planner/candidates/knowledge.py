@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.catalog import Catalog
-from planner.physics.bands import Bands, Coverage, factor, family_kind, provenance_class
+from planner.physics.bands import OWN, Bands, Coverage, Provenance, factor, family_kind, provenance_of
 from planner.physics.constants import SpeedConstants
 from planner.physics.types import Architecture, Device
 
@@ -25,11 +25,16 @@ class Knowledge:
         data = catalog.calibration()
         return cls(SpeedConstants.from_mapping(data), Coverage.from_mapping(data), Bands.from_mapping(data), confidence)
 
-    def provenance(self, architecture: Architecture, device: Device, generation: str) -> str:
-        """Return the provenance class, A to D, of predictions for a model on a device."""
-        kind = family_kind(architecture)
-        return provenance_class(self.coverage, device.name, device.architecture_class, generation, kind)
+    def provenance(self, architecture: Architecture, device: Device, engine_class: str, weights: str) -> Provenance:
+        """Return what stands behind predictions for a model on a device."""
+        generation = self.constants.engine(engine_class).generation
+        combination = (engine_class, device.name, family_kind(architecture), weights)
+        return provenance_of(self.coverage, combination, device.architecture_class, generation)
 
-    def factor(self, provenance: str, metric: str) -> float:
+    def factor(self, provenance: Provenance, metric: str) -> float:
         """Return the factor on predicted times that the confidence asks for; `metric` is throughput or ttft."""
-        return factor(self.bands, provenance, metric, self.confidence)
+        return factor(self.bands, provenance.line, metric, self.confidence)
+
+    def measured_factor(self) -> float:
+        """Return the factor on step times that the confidence would ask for had the user measured the combination."""
+        return factor(self.bands, OWN, "throughput", self.confidence)

@@ -99,7 +99,8 @@ def _sift(drafts: list[Draft], rules: tuple[Rule, ...], knowledge: Knowledge) ->
 
 def _shape(draft: Draft, knowledge: Knowledge) -> Shape:
     layout = draft.layout
-    provenance = knowledge.provenance(draft.model.architecture, draft.device, draft.model.engine.generation)
+    engine_class = draft.model.engine.speed_class(draft.device.vendor)
+    provenance = knowledge.provenance(draft.model.architecture, draft.device, engine_class, draft.weights)
     node_gpus = layout.node_gpus or layout.gpus
     return Shape(
         model=draft.model.name,
@@ -116,6 +117,7 @@ def _shape(draft: Draft, knowledge: Knowledge) -> Shape:
         provenance=provenance,
         throughput_factor=knowledge.factor(provenance, "throughput"),
         ttft_factor=knowledge.factor(provenance, "ttft"),
+        measured_factor=knowledge.measured_factor(),
     )
 
 

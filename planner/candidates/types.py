@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from planner.catalog.engine import EngineProfile
 from planner.catalog.quality import QualityEvidence
+from planner.physics.bands import Provenance
 from planner.physics.memory import EngineMemory, HbmBudget
 from planner.physics.types import Architecture, Device, Layout
 from planner.spec import ModelSpec, ReliabilitySpec, WorkloadSpec
@@ -159,7 +160,11 @@ def shape_name(gpu: str, layout: Layout, weights: str, kv_cache: str) -> str:
 
 @dataclass(frozen=True)
 class Shape:
-    """A layout of a model on a GPU type in a weight and a KV format, with its memory budget at `max_num_seqs`."""
+    """A layout of a model on a GPU type in a weight and a KV format, with its memory budget at `max_num_seqs`.
+
+    Predicted times are multiplied by `throughput_factor` and, to the first token, `ttft_factor`; step times would be by
+    `measured_factor` had the user measured this combination.
+    """
 
     model: str
     gpu: str
@@ -172,9 +177,10 @@ class Shape:
     budget: HbmBudget
     max_num_seqs: int
     quality: float
-    provenance: str
+    provenance: Provenance
     throughput_factor: float
     ttft_factor: float
+    measured_factor: float
 
     @property
     def name(self) -> str:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from planner.estimate.deployment import DEFAULT_CONFIDENCE, Deployment
 from planner.estimate.memory import Fit
 from planner.estimate.remedies import Remedy
+from planner.physics.bands import Provenance
 
 
 class LoadKind(StrEnum):
@@ -53,7 +54,7 @@ class Sureness:
     A side is None where the load is more than such a replica can bear.
     """
 
-    provenance: str
+    provenance: Provenance
     confidence: float
     factor: float
     ttft_factor: float

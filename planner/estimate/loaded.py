@@ -14,7 +14,7 @@ from planner.estimate.answer import Load, LoadKind, Speed, Sureness, Times
 from planner.estimate.deployment import Deployment
 from planner.estimate.memory import Fit
 from planner.estimate.speed import named_parts, step_coefficients
-from planner.physics.bands import factor
+from planner.physics.bands import Provenance, factor
 from planner.physics.latency import Pairs, largest_batch, throughput
 from planner.physics.latency.flow import batch_limit, effective_slots
 from planner.physics.latency.steps import lengthwise
@@ -109,7 +109,7 @@ def resolved_workload(deployment: Deployment, limits_s: Mapping[str, float]) -> 
     )
 
 
-def shape_of(fit: Fit, provenance: str, throughput_factor: float, ttft_factor: float) -> Shape:
+def shape_of(fit: Fit, provenance: Provenance, throughput_factor: float, ttft_factor: float) -> Shape:
     """Return the deployment as a shape of the planner, with factors on its times."""
     d = fit.deployment
     node = d.layout.node_gpus
@@ -128,16 +128,17 @@ def shape_of(fit: Fit, provenance: str, throughput_factor: float, ttft_factor: f
         provenance=provenance,
         throughput_factor=throughput_factor,
         ttft_factor=ttft_factor,
+        measured_factor=throughput_factor,
     )
 
 
 def _shapes(fit: Fit, knowledge: Knowledge) -> list[Shape]:
     """Return the shape at the chosen confidence, and at the low end, the middle and the high end of the 80 % band."""
     d = fit.deployment
-    provenance = knowledge.provenance(d.architecture, d.device, d.engine.generation)
+    provenance = knowledge.provenance(d.architecture, d.device, d.engine.speed_class(d.device.vendor), d.weights)
     confidences = (knowledge.confidence, 0.1, 0.5, 0.9)
     factors = [
-        tuple(factor(knowledge.bands, provenance, metric, share) for metric in ("throughput", "ttft"))
+        tuple(factor(knowledge.bands, provenance.line, metric, share) for metric in ("throughput", "ttft"))
         for share in confidences
     ]
     return [shape_of(fit, provenance, steps, first) for steps, first in factors]
@@ -205,7 +206,7 @@ def _speed(
     waiting_s: float,
 ) -> Speed:
     d, shape = fit.deployment, _shapes(fit, knowledge)[0]
-    bands = knowledge.bands.by_class[shape.provenance]
+    bands = knowledge.bands.by_line[shape.provenance.line]
     step_load = [float(values[0]) for values in mean_step(at.pairs, at.mixes, at.batch)]
     c = step_coefficients(fit, knowledge)
     named = named_parts(step_parts(c, *step_load), shape.throughput_factor)

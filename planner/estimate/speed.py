@@ -52,8 +52,8 @@ def named_parts(parts: StepParts, factor: float) -> dict[str, float]:
 def sureness(fit: Fit, knowledge: Knowledge, times: Callable[[float, float], Times | None]) -> Sureness:
     """Return the band of a deployment; `times` gives the times at a factor on steps and one on time to first token."""
     d = fit.deployment
-    provenance = knowledge.provenance(d.architecture, d.device, d.engine.generation)
-    steps, first = (knowledge.bands.by_class[provenance][metric].p80 for metric in ("throughput", "ttft"))
+    provenance = knowledge.provenance(d.architecture, d.device, d.engine.speed_class(d.device.vendor), d.weights)
+    steps, first = (knowledge.bands.by_line[provenance.line][metric].p80 for metric in ("throughput", "ttft"))
     return Sureness(
         provenance=provenance,
         confidence=knowledge.confidence,

@@ -8,9 +8,15 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
+from planner.physics.constants import Combination
 from planner.physics.types import Architecture
 
 CLASSES = ("A", "B", "C", "D")
+OWN, PUBLISHED = "own", "published"
+LINES = (OWN, PUBLISHED, *CLASSES)
+"""Lines of the table of bands: class A is split where this very combination has a level, by own rows or published ones."""
+OWN_ROWS = 5
+"""Own rows of a combination from which on the narrowest band holds, which was measured with this number."""
 METRICS = ("throughput", "ttft")
 FAMILIES = ("dense", "moe", "mla-moe", "hybrid")
 
@@ -41,6 +47,25 @@ class CoverageRow:
     weights: str
     rows: int
     fitted: bool
+    own: bool = False
+
+    @property
+    def combination(self) -> Combination:
+        """Engine class, GPU, kind of model family and weight format."""
+        return self.engine_class, self.gpu, self.family, self.weights
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """What stands behind a prediction: its class, A to D, and how this very combination was measured: own, published or none."""
+
+    letter: str
+    measured: str
+
+    @property
+    def line(self) -> str:
+        """Name of the line of the table of bands."""
+        return self.letter if self.measured == "none" else self.measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +85,9 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class Bands:
-    """Bands by provenance class and metric; `throughput` also holds for time per output token."""
+    """Bands by line and metric; `throughput` also holds for time per output token."""
 
-    by_class: Mapping[str, Mapping[str, Band]]
+    by_line: Mapping[str, Mapping[str, Band]]
 
     @classmethod
     def from_mapping(cls, data: Mapping[str, Any]) -> Bands:
@@ -70,7 +95,10 @@ class Bands:
         table = data.get("bands")
         if not isinstance(table, Mapping):
             raise ValueError("calibration: bands must be a mapping")
-        return cls({name: {metric: _band(table, name, metric) for metric in METRICS} for name in CLASSES})
+        lines = {name: name if name in table else CLASSES[0] for name in LINES[:2]} | dict(
+            zip(CLASSES, CLASSES, strict=True)
+        )
+        return cls({name: {metric: _band(table, line, metric) for metric in METRICS} for name, line in lines.items()})
 
 
 def family_kind(arch: Architecture) -> str:
@@ -99,7 +127,17 @@ def provenance_class(coverage: Coverage, gpu: str, architecture_class: str, gene
     return "D"
 
 
-def factor(bands: Bands, provenance: str, metric: str, confidence: float) -> float:
+def provenance_of(coverage: Coverage, combination: Combination, architecture_class: str, generation: str) -> Provenance:
+    """Return what stands behind a prediction for a combination on an engine of a generation."""
+    _, gpu, family, _ = combination
+    letter = provenance_class(coverage, gpu, architecture_class, generation, family)
+    rows = [row for row in coverage.rows if row.fitted and row.combination == combination]
+    if sum(row.rows for row in rows if row.own) >= OWN_ROWS:
+        return Provenance("A", OWN)
+    return Provenance("A", PUBLISHED) if rows else Provenance(letter, "none")
+
+
+def factor(bands: Bands, line: str, metric: str, confidence: float) -> float:
     """Return the factor on a predicted time that a share `confidence` of measured deployments stays under.
 
     The logarithm of the factor is piecewise linear in the one-sided normal score z(confidence): 0 at the median, the
@@ -107,11 +145,11 @@ def factor(bands: Bands, provenance: str, metric: str, confidence: float) -> flo
     beyond, and odd in z below the median (so a confidence below one half gives a factor below 1). Raises `ValueError`
     for an unknown class or metric, or a confidence outside of (0, 1).
     """
-    if provenance not in bands.by_class or metric not in METRICS:
-        raise ValueError(f"no band for class {provenance!r} and metric {metric!r}")
+    if line not in bands.by_line or metric not in METRICS:
+        raise ValueError(f"no band for class {line!r} and metric {metric!r}")
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must be between 0 and 1, both excluded, got {confidence:g}")
-    band = bands.by_class[provenance][metric]
+    band = bands.by_line[line][metric]
     score = _NORMAL.inv_cdf(confidence)
     return math.exp(math.copysign(_log_factor(band, abs(score)), score))
 
@@ -154,4 +192,4 @@ def _coverage_row(row: Any, index: int) -> CoverageRow:
     for key, kind in _COVERAGE_TYPES.items():
         if not isinstance(row, Mapping) or not isinstance(row.get(key), kind):
             raise ValueError(f"calibration: coverage[{index}].{key} must be a {kind.__name__}")
-    return CoverageRow(**{key: row[key] for key in _COVERAGE_TYPES})
+    return CoverageRow(**{key: row[key] for key in _COVERAGE_TYPES}, own=row.get("own") is True)

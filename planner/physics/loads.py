@@ -155,13 +155,15 @@ def closed_loop(
     burst_weight: float,
     *,
     equal_lengths: bool = False,
+    cached_tokens: Values = 0.0,
 ) -> ClosedLoop:
     """Return the steady state of one replica at a fixed `concurrency`, and its time to first token.
 
     `cap` bounds the batch, `burst_weight` is that of the calibration: users start together, and with equal lengths they
-    stay in step. Time per output token excludes the first one. Requests beyond `cap` wait for memory.
+    stay in step. Time per output token excludes the first one. Requests beyond `cap` wait for memory. `cached_tokens`
+    lie in the cache before each prompt: they are read, not computed.
     """
-    context = mean_context(prompt_tokens, output_tokens)
+    context = mean_context(prompt_tokens + cached_tokens, output_tokens)
     lone = lone_prompt_s(c, prompt_tokens)
     batch: Values = np.minimum(concurrency, cap)
     for _ in range(ROUNDS):

@@ -133,7 +133,15 @@ def _pool(
             requests_per_s=requests,
         ),
         band=PlanBand.model_validate(
-            {"provenance": shape.provenance, "factor": shape.throughput_factor, "ttft_factor": shape.ttft_factor}
+            {
+                "provenance": shape.provenance.letter,
+                "measured": shape.provenance.measured,
+                "factor": shape.throughput_factor,
+                "ttft_factor": shape.ttft_factor,
+                "factor_if_measured": shape.measured_factor,
+                "measuring_saves_usd_per_hour": usd_per_hour
+                * max(1.0 - shape.measured_factor / shape.throughput_factor, 0.0),
+            }
         ),
         utilization=max(used),
         usd_per_hour=usd_per_hour,

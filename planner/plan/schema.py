@@ -96,8 +96,14 @@ class PlanBand(Record):
     """How sure the speed is: provenance class, and the factor that the confidence asks for on step times."""
 
     provenance: Literal["A", "B", "C", "D"] = Field(alias="class")
+    measured: Literal["own", "published", "none"] = "none"
+    """Whether this very combination of engine, GPU, kind of model and weight format was measured, and by whom."""
     factor: float
     ttft_factor: float
+    factor_if_measured: float = 1.0
+    """Factor on step times that the confidence would ask for had the user measured five runs of this combination."""
+    measuring_saves_usd_per_hour: float = 0.0
+    """Share of the pool's cost that the narrower factor frees if the prediction itself stays; whole nodes not counted."""
 
 
 class Pool(Record):

@@ -21,12 +21,14 @@ MOST_REMEDIES = 8
 LEAST_SHARE = 1e-3
 
 PROVENANCE = {
+    "own": "you measured this combination of engine, GPU, kind of model and weight format",
+    "published": "this combination of engine, GPU, kind of model and weight format was measured",
     "A": "this GPU with models of this kind was measured on engines of this generation",
     "B": "GPUs of this architecture with models of this kind were measured on engines of this generation",
     "C": "models of this kind were measured, but on other GPUs or older engines",
     "D": "nothing comparable was measured: datasheet and defaults",
 }
-"""What a provenance class means."""
+"""What stands behind a line of the table of bands."""
 
 PARTS = {
     "attention_weights": ("attention weights", "read and multiplied once a step; split by TP"),
@@ -180,8 +182,9 @@ def _band(speed: Speed) -> dict[str, Any]:
     sure = speed.sureness
     ends = {"low": sure.low, "best": sure.best, "high": sure.high}
     return {
-        "class": sure.provenance,
-        "meaning": PROVENANCE[sure.provenance],
+        "class": sure.provenance.letter,
+        "measured": sure.provenance.measured,
+        "meaning": PROVENANCE[sure.provenance.line],
         "confidence": sure.confidence,
         "factor": sure.factor,
         "ttft_factor": sure.ttft_factor,
@@ -298,7 +301,7 @@ def _speed(speed: Speed) -> Iterator[str]:
     yield from _folded(
         "  ",
         f"times hold at {at} confidence (x {number(sure.factor)}; TTFT x {number(sure.ttft_factor)}); class"
-        f" {sure.provenance}: {PROVENANCE[sure.provenance]}; 80 % of them within x {number(sure.p80)}",
+        f" {sure.provenance.letter}: {PROVENANCE[sure.provenance.line]}; 80 % of them within x {number(sure.p80)}",
     )
     yield from _folded("  ", f"limited by {speed.limited_by}; lever: {speed.lever}")
 

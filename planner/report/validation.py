@@ -16,6 +16,10 @@ WORST_GROUPS = 6
 MOST_REASONS = 12
 
 
+LINE_NAMES = {"own": "A, own rows", "published": "A, this combination published"}
+"""How the parts of class A are called."""
+
+
 def memory_data(found: MemoryValidation, crossed: MemoryValidation | None = None) -> dict[str, Any]:
     """Return the answer of `planner validate` for start-up logs. Errors are fractions."""
     data: dict[str, Any] = {
@@ -241,9 +245,10 @@ def speed_text(found: SpeedValidation, crossed: SpeedValidation | None = None) -
         f"  {name} {g.source}, {g.gpu}: {share(g.median_ape)} over {count(g.n, 'row')}, bias {_percent(g.bias, signed=True)}"
         for name, g in groups[:WORST_GROUPS]
     ]
-    lines += ["", f"Rows inside the 80 % band of their class, {seen}"]
+    lines += ["", f"Rows inside the 80 % band of their class, {seen}{', bands as well' if crossed else ''}"]
     lines += [
-        f"  {name}: " + "; ".join(f"{kind} {share(part)} of {n:,}" for kind, (n, part) in of.items())
+        f"  {LINE_NAMES.get(name, name)}: "
+        + "; ".join(f"{kind} {share(part)} of {n:,}" for kind, (n, part) in of.items())
         for name, of in judged.coverage.items()
     ]
     if found.skipped:

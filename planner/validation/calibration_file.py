@@ -46,6 +46,8 @@ _COVERAGE = """
 # What was measured: number of scored rows per combination, which decides the class of a prediction.
 """
 _MEASURED = {
+    "own": "this combination of engine, GPU, family and weights, by five rows of one's own",
+    "published": "this combination of engine, GPU, family and weights, by others or fewer own rows",
     "A": "this GPU and this model family",
     "B": "the architecture class and the family",
     "C": "the family on this generation, or on this architecture",
@@ -73,14 +75,15 @@ def calibration_text(found: Fit, out: LeftOut, base: Mapping[str, Any], facts: M
     return "".join(lines)
 
 
-def coverage_lines(known: Coverage) -> Iterable[str]:
-    """Yield a line for each combination that was measured."""
+def coverage_lines(known: Coverage, own: bool = False) -> Iterable[str]:
+    """Yield a line for each combination that was measured, by the user's `own` rows or others."""
     for row in known.rows:
-        entry = {
+        entry: dict[str, Any] = {
             "gpu": row.gpu, "architecture_class": row.architecture_class, "generation": row.generation,
             "engine_class": row.engine_class, "family": row.family, "weights": row.weights,
         }  # fmt: skip
-        yield f"  - {mapping({**entry, 'rows': row.rows, 'fitted': True})}\n"
+        entry |= {"rows": row.rows, "fitted": True} | ({"own": True} if own else {})
+        yield f"  - {mapping(entry)}\n"
 
 
 def _constants(found: Fit, known: Mapping[str, Any]) -> Iterable[str]:

@@ -64,7 +64,7 @@ def own_calibration(rows: Sequence[SpeedRow], catalog: Catalog, name: str, data:
     lines += _gpu_lines(knobs, theta, base)
     lines += _level_lines(knobs, theta, base, used)
     generations = {row.engine.name: base.engine(row.engine.name).generation for row in used}
-    lines += ["coverage:\n" if used else "coverage: []\n", *coverage_lines(coverage(used, generations))]
+    lines += ["coverage:\n" if used else "coverage: []\n", *coverage_lines(coverage(used, generations), own=True)]
     return "".join(lines)
 
 

@@ -12,14 +12,14 @@ from statistics import median
 import numpy as np
 
 from planner.catalog import Catalog
-from planner.physics.bands import Bands, Coverage, provenance_class
+from planner.physics.bands import LINES, Bands, Coverage
 from planner.physics.constants import SpeedConstants
 from planner.physics.memory import UnknownArchitecture, UnknownFormat
 from planner.source import parse
 from planner.validation.calibration_file import calibration_text
 from planner.validation.memory import percentile
 from planner.validation.speed_fit import Fit, fit, make_problem, point_of
-from planner.validation.speed_levels import LEVELLED, LeftOut, leave_sources_out
+from planner.validation.speed_levels import FIRST, LEVELLED, LeftOut, bands, leave_sources_out, line_of
 from planner.validation.speed_predict import Array, Batch, predict
 from planner.validation.speed_rows import SpeedRow, speed_row
 from planner.validation.start_up import NotScored
@@ -65,7 +65,7 @@ class SpeedMetric:
 
 @dataclass(frozen=True, slots=True)
 class SpeedValidation:
-    """The answer of `planner validate` for speed measurements; `coverage` maps class and kind to the share in the band."""
+    """The answer of `planner validate` for speed measurements; `coverage` maps line of the bands and kind to the share in it."""
 
     rows: int
     scorable: int
@@ -118,13 +118,33 @@ def validate_speed(read: Readable, catalog: Catalog) -> SpeedValidation:
         batch = Batch.of(read.rows)
         residuals = np.log(predict(batch, constants) / np.array([row.value for row in read.rows]))
     known = Coverage.from_mapping(data)
-    provenance = tuple(_provenance(row, known, constants) for row in read.rows)
-    return _validation(read, residuals, provenance, Bands.from_mapping(data), constants)
+    generations = {row.engine.name: constants.engine(row.engine.name).generation for row in read.rows}
+    lines = tuple(line_of(row, known, generations) for row in read.rows)
+    table = Bands.from_mapping(data).by_line
+    widths = {line: {metric: band.p80 for metric, band in of.items()} for line, of in table.items()}
+    judged = _Judged(residuals, lines, _within(read.rows, residuals, lines, [widths] * len(read.rows)))
+    return _validation(read, judged, constants)
 
 
-def _provenance(row: SpeedRow, known: Coverage, constants: SpeedConstants) -> str:
-    generation = constants.engine(row.engine.name).generation
-    return provenance_class(known, row.device.name, row.device.architecture_class, generation, row.family)
+@dataclass(frozen=True)
+class _Judged:
+    """Residuals of rows with the line of the bands that each is judged by, and whether it lies within."""
+
+    residuals: Array
+    lines: tuple[str, ...]
+    within: tuple[bool, ...]
+
+
+Widths = Mapping[str, Mapping[str, float]]
+"""The factor of the 80 % band by line and metric."""
+
+
+def _within(
+    rows: Sequence[SpeedRow], residuals: Array, lines: Sequence[str], widths: Sequence[Widths]
+) -> tuple[bool, ...]:
+    kinds = ("ttft" if "ttft" in row.target.statistic else "throughput" for row in rows)
+    judged = zip(residuals.tolist(), lines, kinds, widths, strict=True)
+    return tuple(abs(residual) <= math.log(of[line][kind]) for residual, line, kind, of in judged)
 
 
 def fit_speed(read: Readable, catalog: Catalog, from_priors: bool) -> tuple[Fit, LeftOut]:
@@ -138,11 +158,23 @@ def fit_speed(read: Readable, catalog: Catalog, from_priors: bool) -> tuple[Fit,
 
 
 def cross_validated(read: Readable, catalog: Catalog) -> SpeedValidation:
-    """Score the rows with constants and levels fitted to all other sources of the same table."""
+    """Score the rows with constants, levels and bands fitted to all other sources of the same table."""
     found, out = fit_speed(read, catalog, from_priors=False)
     kept = Readable(found.problem.batch.rows, read.total, read.unscorable, read.skipped, read.skipped_scorable)
-    bands = Bands.from_mapping(catalog.calibration())
-    return _validation(kept, out.residuals, out.provenance, bands, found.problem.base)
+    widths = _widths_of_others(kept.rows, out)
+    judged = _Judged(out.residuals, out.lines, _within(kept.rows, out.residuals, out.lines, widths))
+    return _validation(kept, judged, found.problem.base)
+
+
+def _widths_of_others(rows: Sequence[SpeedRow], out: LeftOut) -> list[Widths]:
+    """Return for each row the bands that rows of other sources tell."""
+    found: dict[str, Widths] = {}
+    for source in sorted({row.source for row in rows}):
+        kept = [i for i, row in enumerate(rows) if row.source != source]
+        others = LeftOut(out.residuals[kept], tuple(out.lines[i] for i in kept))
+        table = bands([rows[i] for i in kept], others)
+        found[source] = {line: {kind: width["p80"] for kind, width in of.items()} for line, of in table.items()}
+    return [found[row.source] for row in rows]
 
 
 def calibration_of(read: Readable, catalog: Catalog, name: str, data: bytes) -> str:
@@ -184,10 +216,8 @@ def compared(read: Readable, catalog: Catalog, text: str, full: bool) -> tuple[C
     return tuple(found)
 
 
-def _validation(
-    read: Readable, residuals: Array, provenance: Sequence[str], bands: Bands, constants: SpeedConstants
-) -> SpeedValidation:
-    metrics = {name: _metric(name, read.rows, residuals, provenance, bands, constants) for name in NAMES}
+def _validation(read: Readable, judged: _Judged, constants: SpeedConstants) -> SpeedValidation:
+    metrics = {name: _metric(name, read.rows, judged, constants) for name in NAMES}
     return SpeedValidation(
         rows=read.total,
         scorable=read.total - read.unscorable,
@@ -195,23 +225,11 @@ def _validation(
         skipped_scorable=read.skipped_scorable,
         scored=len(read.rows),
         metrics={name: metric for name, metric in metrics.items() if metric.rows},
-        coverage=_class_coverage(read.rows, residuals, provenance, bands),
+        coverage=_coverage(read.rows, judged),
     )
 
 
-def _within(row: SpeedRow, residual: float, provenance: str, bands: Bands) -> bool:
-    kind = "ttft" if "ttft" in row.target.statistic else "throughput"
-    return abs(residual) <= math.log(bands.by_class[provenance][kind].p80)
-
-
-def _metric(
-    name: str,
-    rows: Sequence[SpeedRow],
-    residuals: Array,
-    provenance: Sequence[str],
-    bands: Bands,
-    constants: SpeedConstants,
-) -> SpeedMetric:
+def _metric(name: str, rows: Sequence[SpeedRow], judged: _Judged, constants: SpeedConstants) -> SpeedMetric:
     groups: dict[tuple[str, str], list[int]] = {}
     for index, row in enumerate(rows):
         if row.target.name == name:
@@ -219,10 +237,10 @@ def _metric(
     modern: list[float] = []
     found: list[SpeedGroup] = []
     for (source, gpu), members in sorted(groups.items()):
-        found.append(_group(source, gpu, members, rows, residuals, provenance, bands))
+        found.append(_group(source, gpu, members, rows, judged))
         current = [i for i in members if constants.engine(rows[i].engine.name).generation == "modern"]
         if current:
-            modern.append(median(_errors(residuals, current)))
+            modern.append(median(_errors(judged.residuals, current)))
     found.sort(key=lambda g: (-g.median_ape, g.source, g.gpu))
     return SpeedMetric(
         rows=sum(g.n for g in found),
@@ -237,26 +255,17 @@ def _errors(residuals: Array, members: Sequence[int]) -> list[float]:
     return sorted(abs(math.expm1(residuals[i])) for i in members)
 
 
-def _group(
-    source: str,
-    gpu: str,
-    members: Sequence[int],
-    rows: Sequence[SpeedRow],
-    residuals: Array,
-    provenance: Sequence[str],
-    bands: Bands,
-) -> SpeedGroup:
-    errors = _errors(residuals, members)
-    inside = sum(_within(rows[i], float(residuals[i]), provenance[i], bands) for i in members)
+def _group(source: str, gpu: str, members: Sequence[int], rows: Sequence[SpeedRow], judged: _Judged) -> SpeedGroup:
+    errors = _errors(judged.residuals, members)
     return SpeedGroup(
         source,
         gpu,
         len(members),
         median(errors),
         percentile(errors, 0.9),
-        median(math.expm1(residuals[i]) for i in members),
-        inside / len(members),
-        _rank(rows, residuals, members),
+        median(math.expm1(judged.residuals[i]) for i in members),
+        sum(judged.within[i] for i in members) / len(members),
+        _rank(rows, judged.residuals, members),
     )
 
 
@@ -270,15 +279,12 @@ def _rank(rows: Sequence[SpeedRow], residuals: Array, members: Sequence[int]) ->
     return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
 
 
-def _class_coverage(
-    rows: Sequence[SpeedRow], residuals: Array, provenance: Sequence[str], bands: Bands
-) -> dict[str, dict[str, tuple[int, float]]]:
+def _coverage(rows: Sequence[SpeedRow], judged: _Judged) -> dict[str, dict[str, tuple[int, float]]]:
     found: dict[str, dict[str, tuple[int, float]]] = {}
-    for kind in ("throughput", "ttft"):
-        names = LEVELLED if kind == "throughput" else frozenset({"ttft_ms"})
-        for name in sorted(set(provenance)):
-            members = [i for i, row in enumerate(rows) if row.target.name in names and provenance[i] == name]
+    for kind, names in (("throughput", LEVELLED), ("ttft", FIRST)):
+        for line in LINES:
+            members = [i for i, row in enumerate(rows) if row.target.name in names and judged.lines[i] == line]
             if members:
-                inside = sum(_within(rows[i], float(residuals[i]), name, bands) for i in members)
-                found.setdefault(name, {})[kind] = (len(members), inside / len(members))
+                inside = sum(judged.within[i] for i in members)
+                found.setdefault(line, {})[kind] = (len(members), inside / len(members))
     return found

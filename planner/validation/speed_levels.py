@@ -10,7 +10,7 @@ from statistics import median
 
 import numpy as np
 
-from planner.physics.bands import CLASSES, Coverage, CoverageRow, provenance_class
+from planner.physics.bands import CLASSES, OWN, OWN_ROWS, PUBLISHED, Coverage, CoverageRow, provenance_of
 from planner.physics.constants import Combination
 from planner.validation.speed_fit import Fit, left_out
 from planner.validation.speed_predict import Array, Index
@@ -29,6 +29,7 @@ LEVELLED = frozenset(
     }
 )
 """Metrics that tell how long steps take; time to first token tells as much about queues."""
+FIRST = frozenset({"ttft_ms"})
 SHRINKAGE = 1.0
 """Rows that the prior of no correction counts as: one row moves its combination half of the way."""
 MOST_ROWS = 5
@@ -78,17 +79,17 @@ def corrected(rows: Sequence[SpeedRow], residuals: Array, known: Mapping[Combina
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Residuals of every row when its source was left out, with levels of the others; provenance as it was then."""
+    """Residuals of every row when its source was left out, with levels of the others; line of the bands as it was then."""
 
     residuals: Array
-    provenance: tuple[str, ...]
+    lines: tuple[str, ...]
 
 
 def leave_sources_out(found: Fit) -> LeftOut:
     """Predict every source with constants and levels that saw nothing of it."""
     rows = found.problem.batch.rows
     residuals = np.zeros(len(rows))
-    provenance = [""] * len(rows)
+    lines = [""] * len(rows)
     for source in sorted({row.source for row in rows}):
         inside = [row.source != source for row in rows]
         out: Index = np.flatnonzero(~np.array(inside))
@@ -96,8 +97,8 @@ def leave_sources_out(found: Fit) -> LeftOut:
         residuals[out] = corrected(rows, without, levels(rows, without, inside))[out]
         known = coverage([row for row, kept in zip(rows, inside, strict=True) if kept], found.problem.generation_of)
         for index in out.tolist():
-            provenance[index] = _provenance(rows[index], known, found.problem.generation_of)
-    return LeftOut(residuals, tuple(provenance))
+            lines[index] = line_of(rows[index], known, found.problem.generation_of)
+    return LeftOut(residuals, tuple(lines))
 
 
 def coverage(rows: Sequence[SpeedRow], generation_of: Mapping[str, str]) -> Coverage:
@@ -109,39 +110,71 @@ def coverage(rows: Sequence[SpeedRow], generation_of: Mapping[str, str]) -> Cove
     return Coverage(tuple(CoverageRow(*key, n, True) for key, n in sorted(counts.items())))
 
 
-def _provenance(row: SpeedRow, known: Coverage, generation_of: Mapping[str, str]) -> str:
-    device = row.device
-    return provenance_class(known, device.name, device.architecture_class, generation_of[row.engine.name], row.family)
+def line_of(row: SpeedRow, known: Coverage, generation_of: Mapping[str, str]) -> str:
+    """Return the line of the table of bands that a row is judged by."""
+    generation = generation_of[row.engine.name]
+    return provenance_of(known, row.combination, row.device.architecture_class, generation).line
 
 
 def bands(rows: Sequence[SpeedRow], out: LeftOut) -> dict[str, dict[str, dict[str, float]]]:
-    """Return, by class and metric, the factors that 80 and 95 % of rows of unseen sources stay within.
+    """Return, by line and metric, the factors that 80 and 95 % of rows of unseen sources stay within.
 
-    A class that hardly any row tells lies between its neighbours, and no class is narrower than a stronger one.
+    A line that hardly any row tells lies between its neighbours, and no line is narrower than a stronger one. Levels say
+    nothing about the time to first token, so that class A is one there.
     """
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for metric in ("throughput", "ttft"):
-        names = LEVELLED if metric == "throughput" else frozenset({"ttft_ms"})
-        told = {name: _band(rows, out, name, names) for name in CLASSES}
-        told["D"] = told["D"] or {
-            key: max(value, (told["C"] or {}).get(key, 0.0)) for key, value in FALLBACK[metric].items()
-        }
-        before = {"p80": 1.0, "p95": 1.0}
-        for position, name in enumerate(CLASSES):
-            weaker = next(found_band for later in CLASSES[position:] if (found_band := told[later]) is not None)
-            own = told[name] or {key: _up(math.sqrt(before[key] * weaker[key])) for key in weaker}
-            before = {key: max(own[key], before[key]) for key in own}
-            found.setdefault(name, {})[metric] = dict(before)
+    steps = {line: _sizes(rows, out, LEVELLED, {line}) for line in (PUBLISHED, *CLASSES)}
+    first = {line: _sizes(rows, out, FIRST, {line}) for line in CLASSES[1:]}
+    known = _sizes(rows, out, FIRST, {PUBLISHED, CLASSES[0]})
+    widths = {
+        "throughput": _ordered({OWN: own_sizes(rows, out), **steps}, FALLBACK["throughput"]),
+        "ttft": _ordered({OWN: known, PUBLISHED: known, CLASSES[0]: known, **first}, FALLBACK["ttft"]),
+    }
+    return {line: {metric: of[line] for metric, of in widths.items()} for line in widths["ttft"]}
+
+
+def own_sizes(rows: Sequence[SpeedRow], out: LeftOut) -> list[float]:
+    """Return how far rows of an unseen source are off once `OWN_ROWS` of their combination, spread over it, made a level."""
+    late = time_residuals(rows, out.residuals)
+    groups: dict[tuple[str, Combination], list[float]] = {}
+    for row, value in zip(rows, late.tolist(), strict=True):
+        if row.target.name in LEVELLED:
+            groups.setdefault((row.source, row.combination), []).append(value)
+    found: list[float] = []
+    for values in groups.values():
+        picked = {int((k + 0.5) * len(values) / OWN_ROWS) for k in range(OWN_ROWS)}
+        if len(values) > len(picked) == OWN_ROWS:
+            level = median(values[i] for i in picked) * OWN_ROWS / (OWN_ROWS + SHRINKAGE)
+            found += [abs(value - level) for i, value in enumerate(values) if i not in picked]
     return found
 
 
-def _band(rows: Sequence[SpeedRow], out: LeftOut, name: str, metrics: frozenset[str]) -> dict[str, float] | None:
-    index = [i for i, row in enumerate(rows) if row.target.name in metrics and out.provenance[i] == name]
-    if len(index) < LEAST_CLASS_ROWS:
+def _sizes(rows: Sequence[SpeedRow], out: LeftOut, metrics: frozenset[str], lines: set[str]) -> list[float]:
+    return [
+        abs(float(out.residuals[i]))
+        for i, row in enumerate(rows)
+        if row.target.name in metrics and out.lines[i] in lines
+    ]
+
+
+def _ordered(sizes: Mapping[str, Sequence[float]], fallback: Mapping[str, float]) -> dict[str, dict[str, float]]:
+    """Return a width for every line, none narrower than the one before; the last is at least the fallback."""
+    told = {line: _width(of) for line, of in sizes.items()}
+    last = list(sizes)[-1]
+    told[last] = told[last] or dict(fallback)
+    before = {"p80": 1.0, "p95": 1.0}
+    found: dict[str, dict[str, float]] = {}
+    for position, line in enumerate(sizes):
+        weaker = next(width for later in list(sizes)[position:] if (width := told[later]) is not None)
+        own = told[line] or {key: _up(math.sqrt(before[key] * weaker[key])) for key in weaker}
+        before = {key: max(own[key], before[key]) for key in own}
+        found[line] = dict(before)
+    return found
+
+
+def _width(sizes: Sequence[float]) -> dict[str, float] | None:
+    if len(sizes) < LEAST_CLASS_ROWS:
         return None
-    sizes = np.abs(out.residuals[index])
-    p80, p95 = (math.exp(float(np.quantile(sizes, share))) for share in (0.80, 0.95))
-    return {"p80": _up(p80), "p95": _up(p95)}
+    return {key: _up(math.exp(float(np.quantile(sizes, share)))) for key, share in (("p80", 0.80), ("p95", 0.95))}
 
 
 def _up(value: float) -> float:

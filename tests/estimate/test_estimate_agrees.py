@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from pathlib import Path
 
@@ -14,14 +15,16 @@ from planner.candidates.traffic import resolve_workloads
 from planner.estimate.deployment import Deployment
 from planner.estimate.loaded import resolved_model, shape_of
 from planner.estimate.memory import fit
+from planner.physics.bands import Provenance
 from planner.pipeline import Options, Prepared, make_plan, prepare
 from planner.plan.assess import PoolLoad, assess
 from planner.plan.levers import slowest_part
 from planner.plan.schema import Plan, Pool
 from planner.spec import load_spec
 
-SPEC = Path(__file__).parents[2] / "specs" / "prod.yaml"
-NAMES = ("chat-1", "chat-2", "code", "reason-1", "reason-2")
+ROOT = Path(__file__).parents[2]
+SPEC = ROOT / "specs" / "prod.yaml"
+NAMES = [pool["name"] for pool in json.loads((ROOT / "tests/data/plans/prod.json").read_text())["pools"]]
 
 
 @cache
@@ -79,7 +82,8 @@ def test_speed_under_the_same_traffic_is_that_of_the_plan(name: str) -> None:
     workloads = resolve_workloads(spec, resolve_models(spec, prepared.catalog))
     knowledge = Knowledge.of(CATALOG, spec.planning.confidence)
     held = fit(as_deployment(pool, max_num_seqs=None))
-    shape = shape_of(held, pool.band.provenance, pool.band.factor, pool.band.ttft_factor)
+    known = Provenance(pool.band.provenance, pool.band.measured)
+    shape = shape_of(held, known, pool.band.factor, pool.band.ttft_factor)
     rates = dict(pool.workloads)
     load = PoolLoad(pool.name, shape, pool.max_num_seqs, pool.replicas, rates)
     state = assess(resolved_model(held.deployment), workloads, [load], knowledge.constants)[0]
@@ -87,7 +91,5 @@ def test_speed_under_the_same_traffic_is_that_of_the_plan(name: str) -> None:
 
     assert state.shown_s == pytest.approx(shown, rel=1e-6)
     assert pool.limited_by in (slowest_part(state), "capacity", "queueing", "compute")
-    provenance = knowledge.provenance(
-        held.deployment.architecture, held.deployment.device, held.deployment.engine.generation
-    )
-    assert provenance == pool.band.provenance
+    d = held.deployment
+    assert known == knowledge.provenance(d.architecture, d.device, d.engine.speed_class(d.device.vendor), d.weights)

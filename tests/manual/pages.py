@@ -8,7 +8,7 @@ from pathlib import Path
 
 from planner.candidates.knowledge import Knowledge
 from planner.catalog import Catalog
-from planner.physics.bands import CLASSES
+from planner.physics.bands import LINES, factor
 from planner.program.constraint import Constraint, all_constraints
 
 CONFIDENCE = 0.8
@@ -55,9 +55,9 @@ def bands_part(catalog: Path) -> str:
         f"| class | throughput and TPOT, 80 / 95 % | TTFT, 80 / 95 % | factor on steps at {at} | factor on TTFT at {at} |",
         "| --- | --- | --- | --- | --- |",
     ]
-    for name in CLASSES:
-        bands = known.bands.by_class[name]
+    for name in LINES:
+        bands = known.bands.by_line[name]
         widths = [f"{bands[metric].p80:g} / {bands[metric].p95:g}" for metric in ("throughput", "ttft")]
-        factors = [f"{known.factor(name, metric):.2f}" for metric in ("throughput", "ttft")]
-        lines.append(f"| {name} | {' | '.join([*widths, *factors])} |")
+        factors = [f"{factor(known.bands, name, metric, CONFIDENCE):.2f}" for metric in ("throughput", "ttft")]
+        lines.append(f"| {'A, ' * (len(name) > 1)}{name} | {' | '.join([*widths, *factors])} |")
     return "\n".join(lines)

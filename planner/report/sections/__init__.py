@@ -8,7 +8,7 @@ from planner.report.sections.headline import headline
 from planner.report.sections.infeasible import infeasible
 from planner.report.sections.nodes import nodes
 from planner.report.sections.notes import assumptions, excluded, policies, rejections
-from planner.report.sections.pools import limits, memory, pools, predictions
+from planner.report.sections.pools import limits, measurements, memory, pools, predictions
 from planner.report.sections.workloads import latency, workloads
 
 SECTIONS = (
@@ -18,6 +18,7 @@ SECTIONS = (
     workloads,
     latency,
     predictions,
+    measurements,
     memory,
     limits,
     policies,

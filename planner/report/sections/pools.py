@@ -16,7 +16,12 @@ _SPARE = "Spare: how many of the replicas may fail while the model still carries
 _BAND = texts("Speed class") + numbers("Times x", "TTFT x")
 _CLASSES = (
     "Times x, TTFT x: what predictions are multiplied by for the confidence of the spec. Speed class: A this GPU and "
-    "model family were measured, B GPUs of its architecture, C something related, D nothing near."
+    "model family were measured (published, own: with this engine and weight format), B GPUs of its architecture, C "
+    "something related, D nothing near."
+)
+_WORTH = (
+    "Five benchmark runs of a combination, read by planner calibrate, narrow its band. Worth: the share of the pools' cost "
+    "that frees if the prediction itself stays; it may as well move. Whole nodes are not counted."
 )
 _PARALLELISM = (
     ("TP", "tensor_parallel"),
@@ -81,10 +86,34 @@ def _prediction(pool: Pool) -> tuple[str, ...]:
         *(figures.seconds(s) for s in (times.ttft_p50_s, times.ttft_p95_s, times.tpot_p50_s, times.tpot_p95_s)),
         figures.number(times.output_tokens_per_s),
         figures.number(pool.mean_batch),
-        pool.band.provenance,
+        pool.band.provenance if pool.band.measured == "none" else f"{pool.band.provenance}, {pool.band.measured}",
         f"{pool.band.factor:.2f}",
         f"{pool.band.ttft_factor:.2f}",
     )
+
+
+def measurements(plan: Plan) -> Block | None:
+    """Return the combinations whose own measurement would narrow the bands, the most valuable first."""
+    together: dict[tuple[str, str, str], list[Pool]] = {}
+    for pool in plan.pools:
+        if pool.band.measuring_saves_usd_per_hour > 0.0:
+            together.setdefault((pool.model, pool.gpu, pool.weights), []).append(pool)
+    if not together:
+        return None
+    worth = {key: sum(p.band.measuring_saves_usd_per_hour for p in own) for key, own in together.items()}
+    columns = texts("Model", "GPU", "Weights", "Pools") + numbers("Times x", "Then x", "Worth $/month")
+    hours = sum(period.hours_per_month for period in plan.periods)
+    rows = tuple(
+        (
+            *(figures.visible(part) for part in key),
+            figures.listed((figures.visible(p.name) for p in together[key]), 4),
+            f"{together[key][0].band.factor:.2f}",
+            f"{together[key][0].band.factor_if_measured:.2f}",
+            figures.amount(worth[key] * hours),
+        )
+        for key in sorted(worth, key=lambda key: (-worth[key], key))
+    )
+    return Table("What to measure first", columns, rows, (_WORTH,))
 
 
 def memory(plan: Plan) -> Block | None:
