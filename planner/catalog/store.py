@@ -217,13 +217,19 @@ class Catalog:
         files = file_names(self.root / "calibration")
         legal = resolve("calibration", name, files, {})
         if legal not in self._calibrations:
-            data = read_document(files[legal]).data
+            data = self.calibration_alone(legal)
             for other in sorted(files.keys() - {legal}):
                 extension = read_document(files[other]).data
                 if isinstance(extension, dict) and extension.get("extends") == legal:
                     data = _extended(data, extension)
             self._calibrations[legal] = data
         return self._calibrations[legal]
+
+    def calibration_alone(self, name: str = "default") -> Mapping[str, Any]:
+        """Return the data of `calibration/<name>.yaml` without what extends it. Raises `UnknownName`."""
+        files = file_names(self.root / "calibration")
+        data: Mapping[str, Any] = read_document(files[resolve("calibration", name, files, {})]).data
+        return data
 
     def digest(self) -> str:
         """Return `sha256:...` over the paths and bytes of all YAML files, sorted by path."""

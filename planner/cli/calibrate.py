@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from planner.cli.inputs import open_folder, read_measurements
+from planner.cli.inputs import open_folder, read_measurements, refuse
 from planner.cli.measurement_options import (
     EngineOption,
     FilesArgument,
@@ -106,14 +107,18 @@ def _speed(
 ) -> tuple[dict[str, Any], list[str], str]:
     from planner.report.validation import calibration_data, calibration_text
     from planner.validation.own import own_calibration
-    from planner.validation.speed import calibration_of, compared, readable
+    from planner.validation.speed import calibration_of, compared, fitted_rows, readable
+    from planner.validation.table import unusable
 
     read = readable(measurements.table.rows, catalog)
-    if not read.rows:
-        usage_error("no row can be scored: see planner validate for the reasons")
+    used = fitted_rows(read, full)
+    if not used:
+        most = next(iter(read.skipped), "they tell the time to first token only, which moves no level")
+        refuse([unusable(measurements.table.path, f"no row can be fitted; of most: {most}")])
     if full:
         text = calibration_of(read, catalog, name, measurements.data)
     else:
-        text = own_calibration(read.rows, catalog, name, measurements.data)
-    change = compared(read, catalog, text, full)
-    return calibration_data(name, full, read, change), calibration_text(name, full, read, change), text
+        text = own_calibration(used, catalog, name, measurements.data)
+    fitted = replace(read, rows=tuple(used))
+    change = compared(fitted, catalog, text, full)
+    return calibration_data(name, full, fitted, change), calibration_text(name, full, fitted, change), text

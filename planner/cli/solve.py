@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shlex
+import time
 from dataclasses import dataclass
 from datetime import date
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,7 +34,15 @@ if TYPE_CHECKING:
     from planner.catalog import Catalog
     from planner.pipeline import Options
     from planner.plan.schema import Plan
+    from planner.second_opinion import Reviewer
     from planner.spec import LoadedSpec
+
+
+class SecondOpinion(StrEnum):
+    """Whose second opinion to ask for: an optional library each."""
+
+    AICONFIGURATOR = "aiconfigurator"
+
 
 AsOfOption = Annotated[str | None, flag("--as-of", "Day that ages prices, waivers and ends.", metavar="DATE")]
 GapOption = Annotated[
@@ -40,6 +50,10 @@ GapOption = Annotated[
 ]
 TimeLimitOption = Annotated[
     str | None, flag("--time-limit", "Stop after this time, such as 60s, with the best plan so far.", metavar="TIME")
+]
+SecondOpinionOption = Annotated[
+    SecondOpinion | None,
+    flag("--second-opinion", "Ask another model of speed about the pools, and price the difference."),
 ]
 WriteLpOption = Annotated[Path | None, flag("--write-lp", "Write the program as an LP file.", metavar="FILE")]
 
@@ -54,6 +68,7 @@ def solve(
     accept_unproven: Annotated[
         bool, flag("--accept-unproven", "Exit with 0 also when the gap is not reached.")
     ] = False,
+    second_opinion: SecondOpinionOption = None,
     write_lp: WriteLpOption = None,
     show_config: Annotated[
         bool, flag("--show-config", "Print every setting and where it comes from, and stop.")
@@ -71,6 +86,7 @@ def solve(
     if write_lp is not None:
         check_writable(write_lp)
     flags = _Flags(day("--as-of", as_of), quantity("--gap", gap, "share"), _limit_s(time_limit), write_lp)
+    reviewer = _reviewer(second_opinion)
     loaded = read_spec(spec, stdin_filename)
     opened = _checked(loaded, catalog, quiet)
     if show_config:
@@ -81,7 +97,13 @@ def solve(
 
     if write_lp is not None and not quiet:
         note(f"wrote {write_lp}")
-    delivery.deliver(plan, origin_of(loaded), _next(plan, spec, delivery))
+    section = _reviewed(plan, loaded, opened, reviewer, quiet)
+    after = _next(plan, spec, delivery)
+    if delivery.shown is PlanFormat.TABLE:
+        after = f"{section}\n\n{after}" if section else after
+    delivery.deliver(plan, origin_of(loaded), after)
+    if section and delivery.shown is not PlanFormat.TABLE:
+        note(section)
     raise typer.Exit(exit_code(plan, accept_unproven))
 
 
@@ -153,6 +175,33 @@ def _plan(loaded: LoadedSpec, catalog: Catalog, flags: _Flags, quiet: bool) -> P
         return make_plan(prepare(loaded, catalog), flags.options(), progress)
     except DiagnosticError as error:
         refuse(error.diagnostics, loaded)
+
+
+def _reviewer(asked: SecondOpinion | None) -> Reviewer | None:
+    """Return who is asked for a second opinion. Leaves with a usage error, before anything is solved, where it is absent."""
+    if asked is None:
+        return None
+    from planner.second_opinion import Absent
+    from planner.second_opinion.aiconfigurator import Aiconfigurator
+
+    try:
+        return Aiconfigurator.load()
+    except Absent as error:
+        usage_error(f"--second-opinion: {error}")
+
+
+def _reviewed(plan: Plan, loaded: LoadedSpec, catalog: Catalog, reviewer: Reviewer | None, quiet: bool) -> str:
+    """Return the section with the second opinion on a plan, empty where none was asked for or there are no pools."""
+    if reviewer is None or loaded.spec is None or not plan.pools:
+        return ""
+    from planner.report.second_opinion import render
+    from planner.second_opinion import review
+
+    started = time.perf_counter()
+    found = review(plan, loaded.spec, catalog, reviewer)
+    if not quiet:
+        note(f"second opinion {time.perf_counter() - started:.2f} s")
+    return render(found)
 
 
 def _next(plan: Plan, spec: str, delivery: Delivery) -> str:

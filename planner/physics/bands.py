@@ -110,27 +110,27 @@ def family_kind(arch: Architecture) -> str:
     return "dense"
 
 
-def provenance_class(coverage: Coverage, gpu: str, architecture_class: str, generation: str, family: str) -> str:
+def provenance_class(coverage: Coverage, combination: Combination, architecture_class: str, generation: str) -> str:
     """Return the class of knowledge of a prediction, by what was measured on an engine of the same generation.
 
-    A: this GPU and model family. B: its architecture class and the family. C: the family on any GPU, or on this
-    architecture with any engine. D: none of these.
+    A: this GPU and model family. B: its architecture class and the family. C: the family with this engine class on any
+    GPU, or on this architecture with any engine. D: none of these.
     """
+    engine_class, gpu, family, _ = combination
     known = [row for row in coverage.rows if row.fitted and row.family == family]
     same_class = [row for row in known if architecture_class and row.architecture_class == architecture_class]
     if any(row.gpu == gpu and row.generation == generation for row in known):
         return "A"
     if any(row.generation == generation for row in same_class):
         return "B"
-    if same_class or any(row.generation == generation for row in known):
+    if same_class or any(row.engine_class == engine_class for row in known):
         return "C"
     return "D"
 
 
 def provenance_of(coverage: Coverage, combination: Combination, architecture_class: str, generation: str) -> Provenance:
     """Return what stands behind a prediction for a combination on an engine of a generation."""
-    _, gpu, family, _ = combination
-    letter = provenance_class(coverage, gpu, architecture_class, generation, family)
+    letter = provenance_class(coverage, combination, architecture_class, generation)
     rows = [row for row in coverage.rows if row.fitted and row.combination == combination]
     if sum(row.rows for row in rows if row.own) >= OWN_ROWS:
         return Provenance("A", OWN)

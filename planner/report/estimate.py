@@ -25,7 +25,7 @@ PROVENANCE = {
     "published": "this combination of engine, GPU, kind of model and weight format was measured",
     "A": "this GPU with models of this kind was measured on engines of this generation",
     "B": "GPUs of this architecture with models of this kind were measured on engines of this generation",
-    "C": "models of this kind were measured, but on other GPUs or older engines",
+    "C": "models of this kind were measured with this engine or on this architecture, but not together",
     "D": "nothing comparable was measured: datasheet and defaults",
 }
 """What stands behind a line of the table of bands."""

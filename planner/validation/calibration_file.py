@@ -50,7 +50,7 @@ _MEASURED = {
     "published": "this combination of engine, GPU, family and weights, by others or fewer own rows",
     "A": "this GPU and this model family",
     "B": "the architecture class and the family",
-    "C": "the family on this generation, or on this architecture",
+    "C": "the family with this engine, or on this architecture",
     "D": "none of these; from a study of the same form",
 }
 

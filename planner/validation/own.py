@@ -17,7 +17,7 @@ import numpy as np
 from planner.catalog import Catalog
 from planner.physics.constants import Combination, Offsets, SpeedConstants
 from planner.validation.calibration_file import coverage_lines, flow, mapping, rounded
-from planner.validation.speed_levels import LEVELLED, coverage
+from planner.validation.speed_levels import coverage
 from planner.validation.speed_predict import Array, Batch, predict
 from planner.validation.speed_rows import SpeedRow
 
@@ -49,9 +49,9 @@ class _Knob:
 
 
 def own_calibration(rows: Sequence[SpeedRow], catalog: Catalog, name: str, data: bytes) -> str:
-    """Return the text of a calibration file that extends the shipped one by what the rows say."""
-    base = SpeedConstants.from_mapping(catalog.calibration())
-    used = [row for row in rows if row.target.name in LEVELLED]
+    """Return the text of a calibration file that extends the shipped one by what the rows say about step times."""
+    base = SpeedConstants.from_mapping(catalog.calibration_alone(EXTENDS))
+    used = list(rows)
     knobs, theta = fit_own(used, base)
     lines = [_HEADER.format(extends=EXTENDS)]
     facts = {

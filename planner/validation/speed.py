@@ -147,11 +147,16 @@ def _within(
     return tuple(abs(residual) <= math.log(of[line][kind]) for residual, line, kind, of in judged)
 
 
+def fitted_rows(read: Readable, full: bool) -> list[SpeedRow]:
+    """Return the rows that a calibration uses: those that tell step times, for a full one the time to first token as well."""
+    return [row for row in read.rows if row.target.name in LEVELLED or (full and row.target.name not in REPORTED_ONLY)]
+
+
 def fit_speed(read: Readable, catalog: Catalog, from_priors: bool) -> tuple[Fit, LeftOut]:
     """Fit all constants to the rows, and predict every source without it. Starts from the priors, or from the catalog."""
-    data = catalog.calibration()
+    data = catalog.calibration_alone()
     base = SpeedConstants.from_mapping(data)
-    rows = [row for row in read.rows if row.target.name not in REPORTED_ONLY]
+    rows = fitted_rows(read, full=True)
     problem = make_problem(rows, base, data)
     found = fit(problem, None if from_priors else point_of(problem, base))
     return found, leave_sources_out(found)
@@ -186,7 +191,7 @@ def calibration_of(read: Readable, catalog: Catalog, name: str, data: bytes) -> 
         "sources": len({row.source for row in found.problem.batch.rows}),
         "digest": f"sha256:{hashlib.sha256(data).hexdigest()}",
     }
-    return calibration_text(found, out, catalog.calibration(), facts)
+    return calibration_text(found, out, catalog.calibration_alone(), facts)
 
 
 @dataclass(frozen=True, slots=True)

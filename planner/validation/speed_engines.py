@@ -8,7 +8,7 @@ from dataclasses import dataclass
 LOCAL = "local"
 MODERN_SINCE = "2025-06"
 """Logs of vLLM and SGLang without a version count as current from this month on."""
-_NUMBER = re.compile(r"(\d+)\.(\d+)")
+_NUMBER = re.compile(r"(\d{1,9})\.(\d{1,9})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,8 @@ from planner.physics.bands import CLASSES, OWN, OWN_ROWS, PUBLISHED, Coverage, C
 from planner.physics.constants import Combination
 from planner.validation.speed_fit import Fit, left_out
 from planner.validation.speed_predict import Array, Index
-from planner.validation.speed_rows import SpeedRow
+from planner.validation.speed_rows import RATES, SpeedRow
 
-RATES = frozenset({"rate", "static_rate", "decode", "prompt_rate"})
-"""Statistics that fall when steps take longer."""
 LEVELLED = frozenset(
     {
         "output_tok_s_offline",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, field, replace
 
@@ -23,6 +22,13 @@ SHORT_TOKENS = 128.0
 NOMINAL_SHARE = 0.9
 """Mean over nominal length where lengths are drawn from 0.8 to 1 of the nominal one."""
 DEFAULT_PROMPT, DEFAULT_OUTPUT = 512.0, 128.0
+MOST_COUNT = 4096
+TOO_FAST = 2.0
+"""Real rows reach 1.5 times the datasheet's limit: embeddings are not streamed, and unstated layouts are guessed."""
+RATES = frozenset({"rate", "static_rate", "decode", "prompt_rate"})
+"""Statistics that fall when steps take longer."""
+LEAST, MOST = 1e-9, 1e9
+"""Range of every number in a row; what lies outside measures nothing, be it seconds, tokens, users or tokens/s."""
 LOADED = ("closed_loop", "open_loop", "burst_all_at_once")
 MLPERF_LENGTHS = {
     "llama2": (225.0, 291.0), "mixtral": (180.0, 146.0), "405b": (9400.0, 650.0), "8b": (870.0, 128.0), "r1": (800.0, 3700.0),
@@ -170,12 +176,29 @@ def speed_row(row: Row, catalog: Catalog, number: int) -> SpeedRow:
 
 
 def _checked(row: SpeedRow) -> SpeedRow:
-    """Refuse what no machine can do: more tokens/s of one sequence than the weights it reads would allow ten times over."""
-    if row.target.statistic == "decode":
-        touched = row.arch.n_params_active * 0.3
-        if row.value > 10.0 * row.device.bandwidth_bytes_per_s * row.layout.gpus / touched:
-            raise NotScored("impossible: above what the memory can stream", scorable=False)
+    """Refuse what no machine can do, by the datasheet: reading the weights once a step, and two operations per weight and token."""
+    gpus = row.layout.gpus
+    active = row.arch.n_params_active
+    read_s = (
+        weights_bytes(row.arch, Layout(), row.weights)
+        * active
+        / row.arch.n_params_total
+        / (row.device.bandwidth_bytes_per_s * gpus)
+    )
+    token_s = 2.0 * active / (max(row.device.flops.values()) * gpus)
+    statistic = row.target.statistic
+    least_s = {"decode": read_s, "prompt": token_s * row.prompt_tokens, "prompt_rate": token_s}.get(statistic)
+    if statistic.startswith("tpot"):
+        least_s = read_s
+    elif statistic in ("rate", "static_rate"):
+        least_s = token_s / row.replicas
+    if least_s is not None and _seconds(row) * TOO_FAST < least_s:
+        raise NotScored("impossible: faster than the datasheet bandwidth or FLOP/s allow", scorable=False)
     return row
+
+
+def _seconds(row: SpeedRow) -> float:
+    return 1.0 / row.value if row.target.statistic in RATES else row.value
 
 
 def _device(row: Row, catalog: Catalog) -> tuple[Device, int]:
@@ -251,7 +274,7 @@ def _degree(row: Row, column: str) -> int | None:
     value = _positive(row, column)
     if value is None or value != int(value):
         raise NotScored(f"{column} is no count", scorable=True)
-    return int(value)
+    return _count(text)
 
 
 def _with_layout(row: SpeedRow, stated: Row, devices: int) -> SpeedRow:
@@ -265,7 +288,8 @@ def _with_layout(row: SpeedRow, stated: Row, devices: int) -> SpeedRow:
         raise NotScored("layout of a disaggregated deployment is not readable", scorable=True)
     data = re.fullmatch(r"dep(\d+)", extra)
     if data:
-        return _placed(row, Layout(attention_data=int(data[1]), expert=int(data[1])), gpus)
+        ranks = _count(data[1])
+        return _placed(row, Layout(attention_data=ranks, expert=ranks), gpus)
     if "layer split" in extra or (row.engine.name in ("llamacpp", "exllama") and gpus > 1 and tensor is None):
         return _placed(row, Layout(pipeline=max(gpus, 1)), gpus)
     if tensor is None:
@@ -302,14 +326,23 @@ def _roomy(row: SpeedRow, tensor: int) -> bool:
 
 
 def _disaggregated(row: SpeedRow, split: re.Match[str]) -> SpeedRow:
-    decode = _half(int(split["dt"]), int(split["dg"]) // int(split["dn"]), split["dd"] == "true")
-    prefill = _half(int(split["pt"]), int(split["pt"]), split["pd"] == "true")
-    placed = replace(row, layout=decode, replicas=float(split["dn"]))
-    return replace(placed, prefill_layout=prefill, prefill_ranks=float(split["pn"]))
+    counts = {name: _count(split[name]) for name in ("pn", "pt", "dn", "dt", "dg")}
+    decode = _half(counts["dt"], max(counts["dg"] // counts["dn"], 1), split["dd"] == "true")
+    prefill = _half(counts["pt"], counts["pt"], split["pd"] == "true")
+    placed = _placed(row, decode, decode.gpus * counts["dn"])
+    return replace(placed, prefill_layout=prefill, prefill_ranks=float(counts["pn"]))
 
 
 def _half(tensor: int, gpus: int, data: bool) -> Layout:
-    return Layout(attention_data=max(gpus, 1), expert=max(gpus, 1)) if data else Layout(tensor)
+    return Layout(attention_data=gpus, expert=gpus) if data else Layout(tensor)
+
+
+def _count(text: str) -> int:
+    """Return a count of GPUs or replicas. Raises `NotScored` for zero and for more than anybody has in one deployment."""
+    value = float(text)
+    if not 1.0 <= value <= MOST_COUNT:
+        raise NotScored(f"a layout needs 1 to {MOST_COUNT} GPUs or replicas", scorable=True)
+    return int(value)
 
 
 def _with_lengths(row: SpeedRow, stated: Row) -> SpeedRow:
@@ -362,7 +395,7 @@ def _with_load(row: SpeedRow, stated: Row) -> SpeedRow:
 
 def _prompts(stated: Row) -> float:
     found = re.search(r"(\d+) prompts", stated.get("notes", ""))
-    return float(found[1]) if found else 1000.0
+    return min(float(found[1]), MOST) if found else 1000.0
 
 
 def _equal_lengths(row: Row) -> bool:
@@ -375,4 +408,4 @@ def _positive(row: Row, column: str) -> float | None:
         value = float(row.get(column, ""))
     except ValueError:
         return None
-    return value if math.isfinite(value) and value > 0.0 else None
+    return value if LEAST <= value <= MOST else None

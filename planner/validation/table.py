@@ -115,5 +115,10 @@ def _looked_for() -> str:
     )
 
 
+def unusable(path: str, message: str, line: int = 1) -> Diagnostic:
+    """Return what is wrong with a file of measurements."""
+    return Diagnostic("csv/unusable", message, Span(path, max(line, 1), 1, 2))
+
+
 def _wrong(path: str, message: str, line: int = 1) -> DiagnosticError:
-    return DiagnosticError([Diagnostic("csv/unusable", message, Span(path, max(line, 1), 1, 2))])
+    return DiagnosticError([unusable(path, message, line)])

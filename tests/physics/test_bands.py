@@ -16,11 +16,15 @@ from planner.physics.bands import (
     CLASSES,
     FAMILIES,
     METRICS,
+    OWN_ROWS,
     Bands,
     Coverage,
+    CoverageRow,
+    Provenance,
     factor,
     family_kind,
     provenance_class,
+    provenance_of,
 )
 
 BANDS = Bands.from_mapping(calibration())
@@ -81,6 +85,14 @@ def test_unknown_class_and_metric_are_refused() -> None:
         factor(BANDS, "A", "itl", 0.8)
 
 
+ENGINE_CLASSES = {"modern": "vllm_new", "old": "vllm_old", "local": "exllama"}
+
+
+def class_of(coverage: Coverage, gpu: str, architecture: str, generation: str, family: str) -> str:
+    """The class of a prediction for bf16 weights on the engine that stands for a generation."""
+    return provenance_class(coverage, (ENGINE_CLASSES[generation], gpu, family, "bf16"), architecture, generation)
+
+
 @pytest.mark.parametrize(
     ("gpu", "architecture", "generation", "family", "expected"),
     [
@@ -98,21 +110,44 @@ def test_unknown_class_and_metric_are_refused() -> None:
 def test_class_follows_what_was_measured(
     gpu: str, architecture: str, generation: str, family: str, expected: str
 ) -> None:
-    assert provenance_class(COVERAGE, gpu, architecture, generation, family) == expected
+    assert class_of(COVERAGE, gpu, architecture, generation, family) == expected
 
 
 def test_rows_outside_of_the_fit_do_not_raise_the_class() -> None:
     seen = [row for row in COVERAGE.rows if row.gpu == "MI355X" and row.family == "mla-moe"]
     assert seen
     assert not any(row.fitted for row in seen)
-    assert provenance_class(COVERAGE, "MI355X", "CDNA4", "modern", "mla-moe") == "C"
+    assert class_of(COVERAGE, "MI355X", "CDNA4", "modern", "mla-moe") == "D"
     fitted = Coverage(tuple(replace(row, fitted=True) for row in COVERAGE.rows))
-    assert provenance_class(fitted, "MI355X", "CDNA4", "modern", "mla-moe") == "A"
+    assert class_of(fitted, "MI355X", "CDNA4", "modern", "mla-moe") == "A"
+
+
+def test_the_same_combination_is_known_best_by_own_rows() -> None:
+    row = next(row for row in COVERAGE.rows if row.fitted and row.generation == "modern")
+    generation, architecture = row.generation, row.architecture_class
+
+    def known(*rows: CoverageRow) -> Provenance:
+        return provenance_of(Coverage((*COVERAGE.rows, *rows)), row.combination, architecture, generation)
+
+    assert known() == Provenance("A", "published")
+    assert known().line == "published"
+    assert known(replace(row, rows=OWN_ROWS - 1, own=True)).measured == "published"
+    assert known(replace(row, rows=OWN_ROWS, own=True)) == Provenance("A", "own")
+    other = (row.engine_class, row.gpu, row.family, "fp32")
+    assert provenance_of(COVERAGE, other, architecture, generation) == Provenance("A", "none")
+
+
+def test_a_file_without_bands_for_combinations_takes_those_of_the_class() -> None:
+    data = copy.deepcopy(calibration())
+    for line in ("own", "published"):
+        data["bands"].pop(line, None)
+    read = Bands.from_mapping(data).by_line
+    assert read["own"] == read["published"] == read["A"]
 
 
 def test_two_gpus_without_a_class_are_not_alike() -> None:
     rows = tuple(replace(row, architecture_class="") for row in COVERAGE.rows if row.generation == "modern")
-    assert provenance_class(Coverage(rows), "X1", "", "old", "dense") == "D"
+    assert class_of(Coverage(rows), "X1", "", "old", "dense") == "D"
 
 
 def test_families() -> None:
