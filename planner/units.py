@@ -18,6 +18,7 @@ SECONDS_PER_DAY = 86400.0
 _SCALES = MappingProxyType({"k": 1e3, "M": 1e6, "G": 1e9})
 _QUANTITY = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*", re.ASCII | re.DOTALL)
 _SCALED = re.compile(r"([kMG])(?:\s+(.*))?", re.DOTALL)
+_OTHER_BASE = re.compile(r"\s*[+-]?0(?:[xX][0-9a-fA-F]|[bB][01]|[oO][0-7]).*", re.DOTALL)
 _LONGEST_QUOTE = 40
 
 
@@ -175,7 +176,7 @@ def legal_units(dimension: str) -> str:
 
 def _read_text(text: str, wanted: Dimension) -> tuple[float, str]:
     match = _QUANTITY.fullmatch(text)
-    if match is None:
+    if match is None or _OTHER_BASE.fullmatch(text):
         raise _not_a_quantity(text, wanted)
     number, rest = float(match[1]), match[2]
     if wanted.scaled and (scaled := _SCALED.fullmatch(rest)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from os.path import exists, isfile
 from pathlib import Path
 from typing import NoReturn
 
@@ -63,7 +64,6 @@ from planner.physics.types import Architecture
 from planner.report.estimate import as_data, render
 from planner.report.figures import visible
 from planner.report.rows import as_json
-from planner.source.nearest import nearest
 
 CONFIG_ENDING = ".json"
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
@@ -72,7 +72,7 @@ _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
 def estimate(
     model: ModelOption,
     gpu: GpuOption,
-    tp: TpOption = "1",
+    tp: TpOption = None,
     pp: PpOption = "1",
     ep: EpOption = "1",
     dp: DpOption = "1",
@@ -113,6 +113,8 @@ def estimate(
 
     Exit codes: 0 it fits, 3 it does not, 1 unknown names, 64 wrong usage.
     """
+    shares = (options.degree("--ep", ep), options.degree("--dcp", dcp)) != (1, 1)
+    options.leave_out_searched(find, {"--tp": tp, "--max-model-len": max_model_len}, shares)
     asked = Request(
         tensor=options.degree("--tp", tp),
         pipeline=options.degree("--pp", pp),
@@ -125,7 +127,7 @@ def estimate(
         engine_version=engine_version,
         utilization=options.utilization("--gpu-memory-utilization", gpu_memory_utilization),
         max_model_len=options.tokens("--max-model-len", max_model_len),
-        max_num_seqs=options.tokens("--max-num-seqs", max_num_seqs),
+        max_num_seqs=options.sequences("--max-num-seqs", max_num_seqs),
         max_num_batched_tokens=options.tokens("--max-num-batched-tokens", max_num_batched_tokens),
         chunked_prefill=chunked_prefill,
         block_size=options.block("--block-size", block_size),
@@ -146,10 +148,11 @@ def estimate(
 
 def _estimate(asked: Request, load: Load, model: str, gpu: str, find: Search | None, folder: Path | None) -> Estimate:
     """Make the estimate. Leaves with one line for what cannot be estimated."""
-    shape = _imported(model) if _is_config(model) else model
+    shape = _imported("--model", model) if _is_file(model) else model
+    draft = _imported("--draft", asked.draft) if asked.draft is not None and _is_file(asked.draft) else None
     opened = open_folder(folder)
     try:
-        return estimate_of(deploy(asked, opened, shape, gpu), load, opened, find)
+        return estimate_of(deploy(asked, opened, shape, gpu, draft), load, opened, find)
     except DeploymentError as error:
         usage_error(visible(str(error)))
     except UnknownFormat as error:
@@ -163,20 +166,22 @@ def _estimate(asked: Request, load: Load, model: str, gpu: str, find: Search | N
 
 def _refuse_format(error: UnknownFormat, asked: Request) -> NoReturn:
     flag = "--kv" if error.name == asked.kv and error.name != asked.weights else "--weights"
-    close = nearest(error.name, error.legal)
-    hint = f"did you mean `{close}`? Known: " if close else "known: "
-    note(f"error[catalog/unknown-format]: {flag}: no format {grid.quoted(error.name)}; {hint}{', '.join(error.legal)}")
-    raise typer.Exit(ExitCode.WRONG_INPUT)
+    grid.refuse_format(flag, error.name, error.legal)
 
 
-def _is_config(model: str) -> bool:
-    return model.endswith(CONFIG_ENDING) and ("/" in model or "\\" in model)
+def _is_file(model: str) -> bool:
+    """Tell whether a model is meant as a file: one that is there, or a name that only a file can have."""
+    return model.lower().endswith(CONFIG_ENDING) or isfile(model)
 
 
-def _imported(path: str) -> Architecture:
+def _imported(flag: str, path: str) -> Architecture:
     """Return the shape of a model from its config file, named after the folders that the file lies in."""
     from planner.cli.models import import_config
 
+    if not exists(path):
+        usage_error(
+            f"{flag}: there is no file {visible(path)}; give the path of a config.json, or a model of the catalog"
+        )
     folders = Path(path).absolute().parent.parts[-2:]
     last = folders[-1] if folders and _PART.fullmatch(folders[-1]) else "model"
     named = len(folders) == 2 and all(_PART.fullmatch(part) for part in folders)

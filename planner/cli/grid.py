@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from itertools import pairwise
+from typing import NoReturn, TypeVar
 
-from planner.cli.streams import usage_error
+import typer
+
+from planner.cli.exits import ExitCode
+from planner.cli.streams import note, usage_error
 from planner.report.figures import visible
 from planner.sizing.inputs import Unit, Workspace
 from planner.source.nearest import nearest
@@ -14,12 +19,19 @@ from planner.units import UnitError, parse_quantity
 T = TypeVar("T")
 
 MOST_COUNT = 1e12
+MOST_LAYERS = 10_000
+MOST_HEADS = 10_000
+MOST_WIDTH = 1_000_000
+"""Beyond these no model is built: a larger value is a slip."""
+MOST_GPUS = 4096
 MOST_PARAMETERS = 1e18
 LEAST_SIZE = 1.0
 MOST_SIZE = 1e18
 """Bytes, or bytes per second: beyond this nothing exists, and products stay far from overflow."""
 _SCALES = {"b": 1e9, "t": 1e12}
 _LONGEST_QUOTE = 40
+_GROUP = re.compile(r"0\d\d", re.ASCII)
+_BEFORE_GROUP = re.compile(r"\d{1,3}", re.ASCII)
 
 
 def items(flag: str, text: str | None, read: Callable[[str, str], T]) -> tuple[T, ...]:
@@ -29,6 +41,7 @@ def items(flag: str, text: str | None, read: Callable[[str, str], T]) -> tuple[T
     parts = [visible(part).strip() for part in text.split(",")]
     if not all(parts):
         usage_error(f"{flag}: an item of the list is empty")
+    _check_groups(flag, parts)
     return tuple(read(flag, part) for part in parts)
 
 
@@ -45,6 +58,18 @@ def name(flag: str, item: str) -> str:  # noqa: ARG001
 def count(flag: str, item: str) -> int:
     """Read a whole number from one: `8192`, `8k` (8,000), `2M`."""
     return _whole(flag, item, _number(flag, item), MOST_COUNT)
+
+
+def at_most(most: int) -> Callable[[str, str], int]:
+    """Return a reader of whole numbers from one to `most`."""
+
+    def read(flag: str, item: str) -> int:
+        value = count(flag, item)
+        if value > most:
+            usage_error(f"{flag}: {quoted(item)} is more than {most:,}")
+        return value
+
+    return read
 
 
 def count_or_zero(flag: str, item: str) -> int:
@@ -93,9 +118,13 @@ def memory(unit: Unit) -> Callable[[str, str], float]:
 
 def bandwidth(flag: str, item: str) -> float:
     """Read a bandwidth such as `3.35 TB/s`."""
+    if _is_zero(item):
+        usage_error(f"{flag}: {quoted(item)} must be above zero")
     try:
         value = parse_quantity(item.removesuffix("/s").strip(), "memory")
-    except UnitError:
+    except UnitError as error:
+        if error.kind in ("negative", "out-of-range"):
+            usage_error(f"{flag}: {quoted(item)} must be a finite bandwidth above zero")
         value = None
     if value is None or not item.endswith("/s"):
         usage_error(f"{flag}: {quoted(item)} is not a bandwidth; write it as `3.35 TB/s`")
@@ -103,14 +132,23 @@ def bandwidth(flag: str, item: str) -> float:
 
 
 def workspace(unit: Unit) -> Callable[[str, str], Workspace]:
-    """Return a reader of a share such as `10 %`, or of a size such as `2 GB`; a bare number is in `unit`."""
+    """Return a reader of a share such as `10 %`, or of a size such as `2 GB`.
+
+    A bare number above one is a size in `unit`; one that may be a share as well is refused.
+    """
     size = memory(unit)
 
     def read(flag: str, item: str) -> Workspace:
         if item.endswith("%"):
             return Workspace(share=share(flag, item))
-        if _is_bare(item) and _number(flag, item) == 0.0:
-            return Workspace(size_bytes=0.0)
+        if _is_bare(item):
+            amount = _number(flag, item)
+            if amount == 0.0:
+                return Workspace(size_bytes=0.0)
+            if amount <= 1.0:
+                usage_error(
+                    f"{flag}: {quoted(item)} may be a share or a size; write {100 * amount:g}% or {amount:g} {unit}"
+                )
         return Workspace(size_bytes=size(flag, item))
 
     return read
@@ -131,10 +169,38 @@ def one_of(legal: Iterable[str]) -> Callable[[str, str], str]:
     return read
 
 
+def format_of(legal: Iterable[str]) -> Callable[[str, str], str]:
+    """Return a reader of the name of a number format, ignoring case. An unknown one is wrong input, not wrong usage."""
+    words = tuple(legal)
+
+    def read(flag: str, item: str) -> str:
+        folded = item.lower()
+        if folded not in words:
+            refuse_format(flag, item, words)
+        return folded
+
+    return read
+
+
+def refuse_format(flag: str, name: str, legal: tuple[str, ...]) -> NoReturn:
+    """Say that a number format is unknown, and leave with the exit code of wrong input."""
+    close = nearest(name.lower(), legal)
+    hint = f"did you mean `{close}`? Known: " if close else "known: "
+    note(f"error[catalog/unknown-format]: {flag}: no format {quoted(name)}; {hint}{', '.join(legal)}")
+    raise typer.Exit(ExitCode.WRONG_INPUT)
+
+
 def quoted(text: str) -> str:
     """Quote what a user wrote, on one line and shortened."""
     clean = visible(text)
     return f"`{clean if len(clean) <= _LONGEST_QUOTE else clean[: _LONGEST_QUOTE - 1] + '…'}`"
+
+
+def _check_groups(flag: str, parts: list[str]) -> None:
+    """Refuse `8,096`: no count is written `096`, so the comma marks thousands."""
+    for before, part in pairwise(parts):
+        if _BEFORE_GROUP.fullmatch(before) and _GROUP.fullmatch(part):
+            usage_error(f"{flag}: a comma starts the next value: write `{before}{part}` instead of `{before},{part}`")
 
 
 def _number(flag: str, item: str) -> float:
@@ -157,6 +223,8 @@ def _whole(flag: str, item: str, value: float, most: float) -> int:
 
 
 def _sized(flag: str, item: str, value: float) -> float:
+    if value == 0.0:
+        usage_error(f"{flag}: {quoted(item)} must be above zero")
     if not LEAST_SIZE <= value <= MOST_SIZE:
         usage_error(f"{flag}: {quoted(item)} is not between 1 byte and {MOST_SIZE / 1e9:.0e} GB")
     return value
@@ -168,3 +236,11 @@ def _is_bare(item: str) -> bool:
     except UnitError:
         return False
     return not item[-1:].isalpha()
+
+
+def _is_zero(item: str) -> bool:
+    """Tell whether a size or bandwidth is zero, with or without a unit."""
+    try:
+        return parse_quantity(item.removesuffix("/s").strip(), "memory") == 0.0
+    except UnitError:
+        return _is_bare(item) and parse_quantity(item, "count") == 0.0

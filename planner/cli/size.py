@@ -110,7 +110,7 @@ def kv_cache(
         "context": _optional("--context", context, grid.count),
         "batch": grid.items("--batch", batch, grid.count),
         **_formats(weights, kv),
-        "tensor": grid.items("--tp", tp, grid.count),
+        "tensor": grid.items("--tp", tp, grid.at_most(grid.MOST_GPUS)),
         "reserve": _optional("--reserve", reserve, grid.count),
     }
     shapes = _shapes(params, layers, heads, kv_heads, head_dim)
@@ -150,7 +150,7 @@ def decode(
         "context": _optional("--context", context, grid.count),
         "batch": grid.items("--batch", batch, grid.count),
         **_formats(weights, kv),
-        "tensor": grid.items("--tp", tp, grid.count),
+        "tensor": grid.items("--tp", tp, grid.at_most(grid.MOST_GPUS)),
         "kv_memory": _optional("--kv-memory", kv_memory, grid.memory(units)),
     }
     shapes = _shapes(params, layers, heads, kv_heads, head_dim)
@@ -226,7 +226,7 @@ def hbm(
         "context": _optional("--context", context, grid.count),
         "batch": grid.items("--batch", batch, grid.count),
         **_formats(weights, kv),
-        "tensor": grid.items("--tp", tp, grid.count),
+        "tensor": grid.items("--tp", tp, grid.at_most(grid.MOST_GPUS)),
         "workspace": grid.items("--workspace", workspace, grid.workspace(units)),
         "units": (units,),
     }
@@ -271,7 +271,7 @@ def concurrency(
     axes = {
         "context": _optional("--context", context, grid.count),
         **_formats(weights, kv),
-        "tensor": grid.items("--tp", tp, grid.count),
+        "tensor": grid.items("--tp", tp, grid.at_most(grid.MOST_GPUS)),
         "workspace": grid.items("--workspace", workspace, grid.workspace(units)),
         "weights_memory": _optional("--weights-memory", weights_memory, grid.memory(units)),
         "units": (units,),
@@ -400,8 +400,8 @@ def _optional(name: str, text: str | None, read: Callable[[str, str], Any]) -> t
 
 def _formats(weights: str, kv: str) -> Axes:
     return {
-        "weights": grid.items("--weights", weights, grid.one_of(WEIGHT_NAMES)),
-        "kv": grid.items("--kv", kv, grid.one_of(KV_FORMATS)),
+        "weights": grid.items("--weights", weights, grid.format_of(WEIGHT_NAMES)),
+        "kv": grid.items("--kv", kv, grid.format_of(KV_FORMATS)),
     }
 
 
@@ -425,11 +425,11 @@ def _shapes(
     return _combined(
         StatedShape,
         _optional("--params", params, grid.parameters),
-        _optional("--layers", layers, grid.count),
-        _optional("--heads", heads, grid.count),
-        _optional("--kv-heads", kv_heads, grid.count),
-        _optional("--head-dim", head_dim, grid.count),
-        _optional("--hidden", hidden, grid.count),
+        _optional("--layers", layers, grid.at_most(grid.MOST_LAYERS)),
+        _optional("--heads", heads, grid.at_most(grid.MOST_HEADS)),
+        _optional("--kv-heads", kv_heads, grid.at_most(grid.MOST_HEADS)),
+        _optional("--head-dim", head_dim, grid.at_most(grid.MOST_WIDTH)),
+        _optional("--hidden", hidden, grid.at_most(grid.MOST_WIDTH)),
     )
 
 

@@ -54,7 +54,7 @@ WeightsOption = Annotated[
 KvOption = Annotated[str, flag("--kv", "KV formats: bf16, fp8, int8, int4, ...", metavar="FORMAT,...")]
 TpOption = Annotated[str, flag("--tp", "Tensor-parallel degrees.", metavar="N,...")]
 WorkspaceOption = Annotated[
-    str, flag("--workspace", "Memory for all but weights and cache: 10%, 2GB.", metavar="SHARE|SIZE,...")
+    str, flag("--workspace", "Memory for all but weights and cache: 10% or 2GB.", metavar="SHARE|SIZE,...")
 ]
 UnitsOption = Annotated[
     Unit, flag("--units", "How sizes are counted: labels, bare numbers and the answer.", case_sensitive=False)

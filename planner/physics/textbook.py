@@ -5,6 +5,7 @@ They state bounds and rules of thumb; the calibrated model of a step is `planner
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 
 from planner.physics.formats import KvFormat, WeightFormat
@@ -22,6 +23,8 @@ WORKSPACE_SHARE = 0.10
 PAGE_TOKENS = 16
 """Tokens per block of PagedAttention (Kwon et al., arXiv 2309.06180)."""
 BITS_PER_BYTE = 8.0
+BISECTIONS = 60
+"""Halvings of an interval: to the last digits of a float."""
 
 
 class Regime(StrEnum):
@@ -82,6 +85,18 @@ def ridge_flop_per_byte(flops: float, bandwidth_bytes_per_s: float) -> float:
 def weight_intensity(batch: float, bytes_per_parameter: float) -> float:
     """Return FLOP per byte of weights: each byte read serves the whole batch. The batch itself at 16 bits."""
     return FLOPS_PER_PARAMETER * batch / bytes_per_parameter
+
+
+def batch_at(intensity: float, intensity_of: Callable[[float], float], most: float) -> float:
+    """Return the batch, at most `most`, from which `intensity_of` a batch reaches `intensity`, both in FLOP per byte.
+
+    By bisection: `intensity_of` rises with the batch.
+    """
+    low, high = 0.0, most
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if intensity_of(middle) < intensity else (low, middle)
+    return high
 
 
 def attention_intensity(heads: float, kv_heads: float, bytes_per_element: float) -> float:

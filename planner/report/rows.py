@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from planner.report.figures import number, share
@@ -19,22 +20,25 @@ SHARE = "_share"
 """End of a key whose value is a share of one; people read it in percent."""
 
 Row = Mapping[str, Any]
+Shown = Mapping[str, Callable[[Any], str]]
+"""How the values of some keys are written, where not as `cell` and `share` write them."""
+AS_USUAL: Shown = MappingProxyType({})
 
 
-def table(rows: Sequence[Row], digits: int = TABLE_DIGITS) -> list[str]:
+def table(rows: Sequence[Row], digits: int = TABLE_DIGITS, shown: Shown = AS_USUAL) -> list[str]:
     """Lay out rows of the same keys in aligned columns, numbers to the right, empty cells as `-`."""
     if not rows:
         return ["nothing to list"]
-    cells = [[title(key) for key in rows[0]], *([_shown(k, v, digits) for k, v in row.items()] for row in rows)]
+    cells = [[title(key) for key in rows[0]], *([_shown(k, v, digits, shown) for k, v in row.items()] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     right = [all(not isinstance(row[key], str) for row in rows) for key in rows[0]]
     return ["  ".join(_padded(*each) for each in zip(line, widths, right, strict=True)).rstrip() for line in cells]
 
 
-def listing(row: Row, digits: int = TABLE_DIGITS) -> list[str]:
+def listing(row: Row, digits: int = TABLE_DIGITS, shown: Shown = AS_USUAL) -> list[str]:
     """Lay out one row as two columns: a line for each key."""
     width = max((len(title(key)) for key in row), default=0)
-    return [f"{title(key):<{width}}  {_shown(key, value, digits)}" for key, value in row.items()]
+    return [f"{title(key):<{width}}  {_shown(key, value, digits, shown)}" for key, value in row.items()]
 
 
 def as_json(answer: Mapping[str, Any]) -> str:
@@ -69,8 +73,10 @@ def cell(value: object, digits: int = TABLE_DIGITS) -> str:
     return str(value)
 
 
-def _shown(key: str, value: object, digits: int) -> str:
+def _shown(key: str, value: object, digits: int, shown: Shown) -> str:
     """Return a value as its key asks for: shares of one in percent."""
+    if key in shown and value is not None:
+        return shown[key](value)
     return share(value) if key.endswith(SHARE) and isinstance(value, float) else cell(value, digits)
 
 

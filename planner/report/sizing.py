@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planner.report.figures import listed
-from planner.report.rows import Row, listing, table
+from planner.report.figures import listed, number
+from planner.report.rows import Row, Shown, listing, table
+from planner.sizing.advice import percent_up
 
 TABLE_DIGITS = 4
 MOST_LEVERS = 5
 MOST_RANGES = 6
+GIVEN_DIGITS = 6
+"""Significant digits of a share that was given, in percent."""
 
 INPUTS = (
     "model", "parameters", "kv_heads", "gpu", "context_tokens", "batch", "weights", "kv", "tensor_parallel", "units",
@@ -51,12 +54,25 @@ SHOWN = {
 """Results in the table of each calculator; JSON and CSV have all."""
 
 
+def _given(share: float) -> str:
+    return f"{number(100.0 * share, GIVEN_DIGITS)} %"
+
+
+WRITTEN: Shown = {
+    "cpu_weights_share": _given,
+    "cpu_kv_share": _given,
+    "workspace_share": _given,
+    "weights_to_move_share": percent_up,
+}
+"""Shares that are typed in, or are to be: whole percents would lose what was given or is needed."""
+
+
 def render(calculator: str, data: Sequence[Row], unit: str) -> list[str]:
     """Lay out one row key by key, several as columns: inputs that differ, then results; the rest stands above."""
     suffix = unit.lower()
     if len(data) == 1:
         body = listing(
-            {k: v for k, v in data[0].items() if v is not None and k not in ("scarce", "lever")}, TABLE_DIGITS
+            {k: v for k, v in data[0].items() if v is not None and k not in ("scarce", "lever")}, TABLE_DIGITS, WRITTEN
         )
         return [*body, "", *_levers(data)]
     inputs = [key.format(u=suffix) for key in INPUTS]
@@ -64,18 +80,23 @@ def render(calculator: str, data: Sequence[Row], unit: str) -> list[str]:
     differing = [k for k in data[0] if k in inputs and any(row[k] != data[0][k] for row in data)]
     same = {k: data[0][k] for k in data[0] if k in inputs and k not in differing and data[0][k] is not None}
     columns = [*differing, *(k for k in shown if any(row[k] is not None for row in data))]
-    return [*_above(same), *table([{k: row[k] for k in columns} for row in data], TABLE_DIGITS), "", *_levers(data)]
+    return [
+        *_above(same),
+        *table([{k: row[k] for k in columns} for row in data], TABLE_DIGITS, WRITTEN),
+        "",
+        *_levers(data),
+    ]
 
 
 def _above(same: Row) -> list[str]:
-    return [*listing(same, TABLE_DIGITS), ""] if same else []
+    return [*listing(same, TABLE_DIGITS, WRITTEN), ""] if same else []
 
 
 def _levers(data: Sequence[Row]) -> list[str]:
     """Name the scarce resource and the lever: once for all rows, or with the numbers of the rows they are for."""
     rows_of: dict[str, list[int]] = {}
-    for number, row in enumerate(data, 1):
-        rows_of.setdefault(f"scarce: {row['scarce']}; lever: {row['lever']}", []).append(number)
+    for place, row in enumerate(data, 1):
+        rows_of.setdefault(f"scarce: {row['scarce']}; lever: {row['lever']}", []).append(place)
     if len(rows_of) == 1:
         return list(rows_of)
     lines = [f"{_ranges(numbers)}: {text}" for text, numbers in rows_of.items()]
@@ -86,10 +107,10 @@ def _levers(data: Sequence[Row]) -> list[str]:
 def _ranges(numbers: Sequence[int]) -> str:
     """Return `row 2` or `rows 1-4, 7`."""
     runs: list[list[int]] = []
-    for number in numbers:
-        if runs and runs[-1][-1] == number - 1:
-            runs[-1][1:] = [number]
+    for place in numbers:
+        if runs and runs[-1][-1] == place - 1:
+            runs[-1][1:] = [place]
         else:
-            runs.append([number])
+            runs.append([place])
     text = listed(("-".join(map(str, run)) for run in runs), MOST_RANGES)
     return f"{'row' if len(numbers) == 1 else 'rows'} {text}"

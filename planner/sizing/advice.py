@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
+
+_TENTHS = 1e3
+_NOISE_DIGITS = 9
 
 
 class Scarce(StrEnum):
@@ -36,3 +40,8 @@ class Advice:
         """Return the general levers of a resource, after a `first` one with figures of its own."""
         general = LEVERS[scarce]
         return cls(scarce, f"{first}; else {general}" if first else general)
+
+
+def percent_up(share: float) -> str:
+    """Return a share of one that is the least to do in percent, rounded up to a tenth: so much is always enough."""
+    return f"{math.ceil(round(share * _TENTHS, _NOISE_DIGITS)) / 10.0:g} %"

@@ -64,7 +64,7 @@ def concurrency_row(
 ) -> ConcurrencyRow:
     """Return the sequences of `context` tokens that fit, and their step.
 
-    `weights_memory` states the bytes of weights on one GPU for the room; traffic keeps parameters x width. Raises
+    `weights_memory` states the bytes of weights on one GPU for the room, the engine's too; traffic keeps parameters x width. Raises
     `SizingError`, `UnknownArchitecture`.
     """
     memory, bandwidth = gpu.memory(), gpu.bandwidth()
@@ -78,7 +78,7 @@ def concurrency_row(
     read = subject.step_parameters(max(sequences, 1)) * width / tensor
     step_s = (traffic + read) / bandwidth
     low, high = EXPECTED_BANDWIDTH_SHARES
-    budget = engine_budget(engine, subject, gpu, weights, kv, tensor, tokens)
+    budget = engine_budget(engine, subject, gpu, weights, kv, tensor, tokens, weights_memory)
     advice = _advice(sequences, traffic, read)
     return ConcurrencyRow(
         model=subject.name,

@@ -78,7 +78,8 @@ def decode_row(
     low, high = EXPECTED_BANDWIDTH_SHARES
     read_s = weights_s + kv_s
     step_s = max(read_s, compute_s)
-    advice = _advice(weights_bytes, kv_bytes or 0.0, compute_s > read_s, _balanced_batch(gpu, weights, width))
+    balanced = subject.balanced_batch(ridge_flop_per_byte(peak, bandwidth), width) if peak else None
+    advice = _advice(weights_bytes, kv_bytes or 0.0, compute_s > read_s, batch, balanced)
     return DecodeRow(
         model=subject.name,
         parameters=subject.parameters,
@@ -115,19 +116,16 @@ def _kv_bytes(
     return None if context is None else batch * subject.cache(kv, tensor).bytes_at(context)
 
 
-def _balanced_batch(gpu: Gpu, weights: str, width: float) -> float | None:
-    peak = gpu.known_peak(weights)
-    return ridge_flop_per_byte(peak, gpu.bandwidth()) * width / 2.0 if peak else None
-
-
 def _ratio(value: float | None, first: float | None) -> float | None:
     return value / first if value and first else None
 
 
-def _advice(weights_bytes: float, kv_bytes: float, is_computing: bool, balanced: float | None) -> Advice:
+def _advice(weights_bytes: float, kv_bytes: float, is_computing: bool, batch: int, balanced: float | None) -> Advice:
     if is_computing:
         return Advice.of(Scarce.COMPUTE)
     if kv_bytes > weights_bytes:
         return Advice(Scarce.BANDWIDTH, "the cache is most of the step: quantise KV, a GQA model, or more bandwidth")
+    if balanced and batch >= balanced:
+        return Advice(Scarce.BANDWIDTH, "the cache keeps the step from the ridge: quantise KV, or more bandwidth")
     target = f" (towards {balanced:,.0f}, the ridge)" if balanced else ""
     return Advice(Scarce.BANDWIDTH, f"a larger batch{target}, fewer bytes per weight, or more bandwidth")

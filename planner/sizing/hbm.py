@@ -147,7 +147,7 @@ def _need(
     workspace: Workspace,
 ) -> _Need:
     memory = gpu.memory()
-    cache = batch * subject.cache(kv, tensor).bytes_at(tokens) if tokens else 0.0
+    cache = batch * subject.cache(kv, tensor).bytes_at(tokens or 0) if tokens or batch > 1 else 0.0
     return _Need(memory, subject.weights_bytes(weights) / tensor, cache, workspace.of(memory))
 
 

@@ -11,10 +11,14 @@ from planner.catalog import Catalog
 from planner.physics.formats import kv_format, weight_format
 from planner.physics.memory import KvFootprint, KvRules, kv_footprint, split_parameters
 from planner.physics.textbook import (
+    FLOPS_PER_PARAMETER,
+    batch_at,
+    decode_flops,
     kv_elements_per_token,
     nominal_kv_bytes,
     nominal_weight_bytes,
     parameters_read,
+    weight_intensity,
 )
 from planner.physics.types import Architecture, Device, Layout
 
@@ -97,6 +101,20 @@ class Subject:
     def active_parameters(self) -> float:
         """Parameters that one token uses. Raises `SizingError`."""
         return float(self.arch.n_params_active) if self.arch.is_moe else self.parameters
+
+    def decode_intensity(self, tokens: float, bytes_per_parameter: float) -> float:
+        """Return the FLOP per byte of weights of a step of `tokens` tokens: fewer where they hit few experts."""
+        if not self.arch.is_moe:
+            return weight_intensity(tokens, bytes_per_parameter)
+        return decode_flops(self.active_parameters, tokens) / (self.step_parameters(tokens) * bytes_per_parameter)
+
+    def balanced_batch(self, ridge: float, bytes_per_parameter: float) -> float:
+        """Return the batch whose weights have the intensity `ridge`, in FLOP per byte."""
+        dense = ridge * bytes_per_parameter / FLOPS_PER_PARAMETER
+        if not self.arch.is_moe:
+            return dense
+        most = dense * self.parameters / self.active_parameters
+        return batch_at(ridge, lambda batch: self.decode_intensity(batch, bytes_per_parameter), most)
 
     def cache(self, kv: str, tensor: int = 1, stored: bool = False) -> KvFootprint:
         """Return the cache of one sequence on the fullest of `tensor` GPUs at the nominal width of `kv`.
@@ -198,10 +216,10 @@ def subject(catalog: Catalog | None, name: str | None, stated: StatedShape) -> S
     Raises `SizingError` for figures that cannot be changed, `UnknownName` for the name.
     """
     if name is None or catalog is None:
-        return _textbook_subject(stated)
+        return _checked(_textbook_subject(stated), stated)
     entry = catalog.model(name)
     arch = catalog.architecture(entry.name)
-    return Subject(entry.name, _changed(arch, stated), True, arch.native_format)
+    return _checked(Subject(entry.name, _changed(arch, stated), True, arch.native_format), stated)
 
 
 def gpu(catalog: Catalog | None, name: str | None, stated: StatedGpu, unit: Unit) -> Gpu:
@@ -221,6 +239,16 @@ def gpu(catalog: Catalog | None, name: str | None, stated: StatedGpu, unit: Unit
         host_bytes_per_s=stated.host_bytes_per_s or device.pcie_bytes_per_s or None,
         device=device,
     )
+
+
+def _checked(about: Subject, stated: StatedShape) -> Subject:
+    """Refuse stated figures that no model can have, or that say something of a cache and leave its size open."""
+    heads, kv_heads = about.arch.n_heads, about.arch.n_kv_heads
+    if (stated.heads or stated.kv_heads) and heads and kv_heads and not about.arch.is_mla and heads % kv_heads:
+        raise SizingError(f"{heads:,} query heads cannot share {kv_heads:,} KV heads: --kv-heads must divide --heads")
+    if stated.head_dim and not about.has_cache_shape:
+        raise SizingError("--head-dim alone is no shape of the KV cache: give --layers and --kv-heads too")
+    return about
 
 
 def _textbook_subject(stated: StatedShape) -> Subject:

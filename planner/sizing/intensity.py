@@ -6,16 +6,13 @@ from dataclasses import dataclass
 
 from planner.physics.formats import kv_format, weight_format
 from planner.physics.textbook import (
-    FLOPS_PER_PARAMETER,
     Regime,
     attention_intensity,
-    decode_flops,
     latent_attention_intensity,
     nominal_kv_bytes,
     nominal_weight_bytes,
     regime,
     ridge_flop_per_byte,
-    weight_intensity,
 )
 from planner.sizing.advice import Advice, Scarce
 from planner.sizing.inputs import Gpu, Subject
@@ -67,10 +64,10 @@ def intensity_row(
     peak, bandwidth = gpu.peak(weights), gpu.bandwidth()
     width = nominal_weight_bytes(weight_format(weights))
     ridge = ridge_flop_per_byte(peak, bandwidth)
-    decode = _weights(subject, batch, width)
-    prefill = _weights(subject, context, width) if context else None
+    decode = subject.decode_intensity(batch, width)
+    prefill = subject.decode_intensity(context, width) if context else None
     side = regime(decode, ridge)
-    balanced = ridge * width / FLOPS_PER_PARAMETER
+    balanced = subject.balanced_batch(ridge, width)
     advice = _advice(side, balanced)
     ridges = {name: ridge_flop_per_byte(rate, bandwidth) for name, rate in gpu.flops.items()}
     return IntensityRow(
@@ -99,12 +96,6 @@ def intensity_row(
         scarce=advice.scarce,
         lever=advice.lever,
     )
-
-
-def _weights(subject: Subject, tokens: float, width: float) -> float:
-    if not subject.arch.is_moe:
-        return weight_intensity(tokens, width)
-    return decode_flops(subject.active_parameters, tokens) / (subject.step_parameters(tokens) * width)
 
 
 def _attention(subject: Subject, kv: str) -> float:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from planner.physics.textbook import contiguous_waste, kv_elements_per_token, paged_waste
 from planner.sizing.advice import Advice, Scarce
-from planner.sizing.inputs import ELEMENT_BYTES, Subject
+from planner.sizing.inputs import ELEMENT_BYTES, SizingError, Subject
 
 _GB = 1e9
 _GIB = 2.0**30
@@ -49,11 +49,14 @@ def kv_row(
 ) -> KvRow:
     """Return the cache of `batch` sequences of `context` tokens.
 
-    `reserve` is the length that an allocator without pages sets aside per sequence. Raises `SizingError`.
+    `reserve` is the length that an allocator without pages sets aside per sequence. Raises `SizingError`, also for
+    one that is shorter than the context.
     """
     whole, per_gpu, stored = subject.cache(kv), subject.cache(kv, tensor), subject.cache(kv, stored=True)
     elements = subject.cache("bf16")
     tokens = subject.context(context) or 1
+    if reserve is not None and reserve < tokens:
+        raise SizingError(f"--reserve: {reserve:,} tokens do not hold the {tokens:,} of --context")
     known = subject.known_parameters
     weight_bytes = subject.weights_bytes(weights) if known else None
     kv_bytes = batch * whole.bytes_at(tokens)

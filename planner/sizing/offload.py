@@ -8,12 +8,13 @@ from math import ceil
 from planner.physics.formats import weight_format
 from planner.physics.offload import share_to_move, split_step_s
 from planner.physics.textbook import nominal_weight_bytes, tokens_per_s
-from planner.sizing.advice import Advice, Scarce
+from planner.sizing.advice import Advice, Scarce, percent_up
 from planner.sizing.decode import MS, TERA
 from planner.sizing.inputs import Gpu, SizingError, Subject, Workspace
 
 GIGA = 1e9
 _ROUNDING = 1e-9
+_ROUNDING_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +72,21 @@ def offload_row(
 ) -> OffloadRow:
     """Return the step with a share of the weights, or some layers, and a share of the cache in host memory.
 
-    Raises `SizingError`.
+    Raises `SizingError`, also for a share of a cache whose size is unknown.
     """
     tokens = subject.context(context)
     share = _share(subject, cpu_weights, cpu_layers)
     held = subject.weights_bytes(weights)
     read = subject.step_parameters(batch) * nominal_weight_bytes(weight_format(weights))
-    cache = batch * subject.cache(kv).bytes_at(tokens) if tokens else 0.0
+    cache = batch * subject.cache(kv).bytes_at(tokens or 0) if tokens or cpu_kv else 0.0
     memory, kept = gpu.memory(), workspace.of(gpu.memory())
     resident = held * (1.0 - share) + cache * (1.0 - cpu_kv)
     free = memory - resident - kept
+    fits = free >= -_ROUNDING * memory
     step = _Step(read, cache, cpu_kv, gpu.bandwidth(), gpu.host_bandwidth())
     least = share_to_move(held, cache * (1.0 - cpu_kv) + kept, memory)
     layers = subject.arch.n_layers
-    advice = _advice(free, least, share, step)
+    advice = _advice(fits, least, share, step)
     return OffloadRow(
         model=subject.name,
         parameters=subject.parameters,
@@ -104,7 +106,7 @@ def offload_row(
         resident_bytes=resident,
         offloaded_bytes=held * share + cache * cpu_kv,
         free_bytes=free,
-        fits=free >= -_ROUNDING * memory,
+        fits=fits,
         hbm_ms=step.hbm_bytes(share) / step.bandwidth * MS,
         host_ms=step.host_bytes(share) / step.host_bandwidth * MS,
         step_ms=step.seconds(share) * MS,
@@ -112,7 +114,7 @@ def offload_row(
         all_in_hbm_tok_s=tokens_per_s(batch, (read + cache) / step.bandwidth),
         hbm_over_host=step.bandwidth / step.host_bandwidth,
         weights_to_move_share=least,
-        layers_to_move=None if least is None or not layers else ceil(least * layers),
+        layers_to_move=None if least is None or not layers else ceil(round(least * layers, _ROUNDING_DIGITS)),
         ceiling_when_moved_tok_s=None if least is None else tokens_per_s(batch, step.seconds(least)),
         scarce=advice.scarce,
         lever=advice.lever,
@@ -152,15 +154,13 @@ def _share(subject: Subject, cpu_weights: float | None, cpu_layers: int | None) 
     return cpu_layers / layers
 
 
-def _advice(free: float, least: float | None, share: float, step: _Step) -> Advice:
+def _advice(fits: bool, least: float | None, share: float, step: _Step) -> Advice:
     if least is None:
         return Advice(
             Scarce.CAPACITY, "cache and workspace alone do not fit: quantise KV, shorter contexts, or KV on the host"
         )
-    if free < 0.0:
-        return Advice(
-            Scarce.CAPACITY, f"move {least:.0%} of the weights to the host, or quantise them".replace("%", " %")
-        )
+    if not fits:
+        return Advice(Scarce.CAPACITY, f"move {percent_up(least)} of the weights to the host, or quantise them")
     if step.host_bytes(share) / step.host_bandwidth > step.hbm_bytes(share) / step.bandwidth:
         return Advice.of(Scarce.HOST_LINK)
     return Advice.of(Scarce.BANDWIDTH)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 
@@ -125,9 +126,15 @@ def test_many_levers_are_cut_short() -> None:
         ((*KV, "--context", "0"), "--context: `0` is not a whole number from 1"),
         ((*KV, "--context", "1.5"), "--context: `1.5` is not a whole number from 1"),
         ((*KV, "--context", "1e13"), "--context: `1e13` is more than 1e+12"),
-        ((*KV, "--batch", "1,000"), "--batch: `000` is not a whole number from 1"),
-        ((*KV, "--weights", "fp9"), "--weights: `fp9` is none of its values; did you mean `fp8`?"),
-        ((*KV, "--kv", "\x1b[31m"), "--kv: `�[31m` is none of its values"),
+        ((*KV, "--batch", "1,000"), "--batch: a comma starts the next value: write `1000` instead of `1,000`"),
+        ((*KV, "--context", "2k,8,096"), "--context: a comma starts the next value: write `8096` instead of `8,096`"),
+        ((*KV, "--context", "0x10"), "--context: `0x10` is not a count"),
+        ((*KV, "--layers", "1e9"), "--layers: `1e9` is more than 10,000"),
+        ((*KV, "--tp", "1M"), "--tp: `1M` is more than 4,096"),
+        ((*KV, "--kv-heads", "64", "--heads", "3"), "3 query heads cannot share 64 KV heads: --kv-heads must divide --heads"),
+        ((*KV, "--kv-heads", "5"), "32 query heads cannot share 5 KV heads"),
+        (("size", "intensity", "--gpu", "l4", "--heads", "7", "--kv-heads", "8"), "7 query heads cannot share 8 KV heads"),
+        ((*KV, "--reserve", "8192,100", "--context", "4096"), "--reserve: 100 tokens do not hold the 4,096 of --context"),
         ((*KV, "--params", "0"), "--params: `0` is not a whole number from 1"),
         ((*KV, "--params", "1e30"), "--params: `1e30` is more than 1e+18"),
         ((*KV, "--context", HUNDRED, "--batch", HUNDRED), "the grid has 10,201 rows; 10,000 are allowed"),
@@ -137,14 +144,22 @@ def test_many_levers_are_cut_short() -> None:
         (("size", "decode", "--gpu", "h100-sxm"), "no parameter count: give --model or --params"),
         (("size", "decode", "--params", "7B"), "no memory bandwidth: give --gpu or --bandwidth"),
         ((*DECODE, "--bandwidth", "3.35TB"), "--bandwidth: `3.35TB` is not a bandwidth; write it as `3.35 TB/s`"),
-        ((*DECODE, "--bandwidth", "0TB/s"), "--bandwidth: `0TB/s` is not between 1 byte"),
+        ((*DECODE, "--bandwidth", "0TB/s"), "--bandwidth: `0TB/s` must be above zero"),
         (("size", "decode", "--model", "mistralai/Mixtral-8x7B-Instruct-v0.1", "--params", "7B"), "a mixture of experts has two parameter counts"),
         (("size", "intensity"), "no compute peak: give --gpu or --tflops"),
         (("size", "intensity", "--tflops", "0"), "--tflops: `0` is not a number above zero"),
         (("size", "hbm", "--params", "7B"), "no memory size: give --gpu or --memory"),
         (("size", "hbm", "--params", "7B", "--memory", "8Gb"), "`Gb` is gigabit"),
-        (("size", "hbm", "--params", "7B", "--memory", "0"), "--memory: `0` is not between 1 byte"),
+        (("size", "hbm", "--params", "7B", "--memory", "0"), "--memory: `0` must be above zero"),
         (("size", "hbm", "--params", "7B", "--memory", "8GB", "--workspace", "110%"), "--workspace: `110%` is more than the whole"),
+        ((*DECODE, "--bandwidth", "0"), "--bandwidth: `0` must be above zero"),
+        ((*DECODE, "--bandwidth", "-1TB/s"), "--bandwidth: `-1TB/s` must be a finite bandwidth above zero"),
+        (("size", "training", "--nvme-bandwidth", "0"), "--nvme-bandwidth: `0` must be above zero"),
+        (("size", "hbm", "--params", "7B", "--memory", "8GB", "--workspace", "0.1"), "`0.1` may be a share or a size; write 10% or 0.1 GB"),
+        (("size", "hbm", "--params", "7B", "--memory", "8GB", "--workspace", "1", "--units", "GiB"), "write 100% or 1 GiB"),
+        (("size", "hbm", "--params", "7B", "--gpu", "l4", "--batch", "8"), "no shape of the KV cache"),
+        (("size", "hbm", "--params", "7B", "--gpu", "l4", "--head-dim", "128"), "--head-dim alone is no shape of the KV cache"),
+        (("size", "offload", "--params", "7B", "--gpu", "l4", "--cpu-kv", "50%"), "no shape of the KV cache"),
         (("size", "training", "--params", "7B"), "no shape of the layers: give --model, or --layers and --hidden"),
         (("size", "training", "--zero", "4"), "--zero: `4` is none of its values; known: 0, 1, 2, 3"),
         (("size", "training", "--mfu", "0"), "--mfu: `0` is not above zero"),
@@ -177,6 +192,8 @@ def test_wrong_usage_is_one_line(arguments: tuple[str, ...], words: str) -> None
         (("decode", "--params", "7B", "--gpu", "h100"), "gpu `h100` could mean H100-NVL-94GB"),
         (("decode", "--params", "7B", "--gpu", "TPU-v5e"), "is not modelled"),
         (("hbm", "--params", "7B", "--gpu", "l4", "--engine", "vlm"), "no engine `vlm` in the catalog; did you mean vllm"),
+        (("kv", "--model", "llama-3-8b", "--weights", "fp9"), "[catalog/unknown-format]: --weights: no format `fp9`; did you mean `fp8`?"),
+        (("kv", "--model", "llama-3-8b", "--kv", "\x1b[31m"), "[catalog/unknown-format]: --kv: no format `�[31m`; known: "),
         (("kv", "--model", "llama-3-8b", "--catalog", "nowhere"), "nowhere is no catalog"),
     ],
     ids=lambda value: " ".join(value)[:50] if isinstance(value, tuple) else "",
@@ -205,24 +222,77 @@ def test_alone_it_prints_its_help() -> None:
 
 def test_huge_inputs_stay_finite() -> None:
     huge = str(10**12)
-    arguments = (
-        "--params",
-        "1T",
-        "--layers",
-        huge,
-        "--hidden",
-        huge,
-        "--heads",
-        huge,
-        "--context",
-        huge,
-        "--batch",
-        huge,
-    )
+    shape = ("--params", "1T", "--layers", "10000", "--hidden", "1M", "--heads", "10000")
+    arguments = (*shape, "--context", huge, "--batch", huge)
     done = run("size", "training", *arguments, "--attention", "full", "--memory", "1GB", "--format", "json")
 
     assert done.code == 0
     assert json.loads(done.out)["rows"][0]["fits"] is False
+
+
+@pytest.mark.parametrize("arguments", [(), ("--batch", "8", "--model", "mixtral-8x7b", "--cpu-kv", "50%")])
+def test_a_share_to_move_is_enough_as_printed(arguments: tuple[str, ...]) -> None:
+    offload = ("size", "offload", "--gpu", "rtx-4090", "--weights", "int4", *(arguments or ("--params", "70B")))
+    lever = run(*offload).out.splitlines()[-1]
+    share = lever.partition("move ")[2].partition(" of")[0].replace(" ", "")
+    moved = run(*offload, "--cpu-weights", share, "--format", "json")
+
+    assert share.endswith("%")
+    assert json.loads(moved.out)["rows"][0]["fits"] is True
+    assert "lever: move" not in run(*offload, "--cpu-weights", share).out.replace("lever: move less", "")
+
+
+def test_shares_are_shown_as_given() -> None:
+    shares = "37.9%,38.2857%,0.05%,1"
+    done = run("size", "offload", "--params", "70B", "--weights", "int4", "--gpu", "rtx-4090", "--cpu-weights", shares)
+    lines = done.out.split("\n\n")[1].splitlines()[1:]
+
+    assert [line.split(" %")[0].strip() for line in lines] == ["37.9", "38.2857", "0.05", "100"]
+    hbm = run("size", "hbm", "--params", "7B", "--memory", "24GB", "--workspace", "12.5%").out
+
+    assert re.search(r"workspace share +12\.5 %\n", hbm)
+
+
+def test_a_bare_workspace_above_one_is_a_size() -> None:
+    done = run("size", "hbm", "--params", "7B", "--memory", "24GB", "--workspace", "0,2,2GB,10%", "--format", "json")
+
+    assert [r["workspace_gb"] for r in json.loads(done.out)["rows"]] == [0, 2, 2, 2.4]
+
+
+def test_a_grid_of_small_and_three_digit_values_is_two_values() -> None:
+    done = run(*KV, "--batch", "1,295", "--format", "json")
+
+    assert [r["batch"] for r in json.loads(done.out)["rows"]] == [1, 295]
+
+
+def test_the_engine_holds_the_stated_weights_too() -> None:
+    concurrency = ("size", "concurrency", "--model", "llama-3-8b", "--gpu", "h100-sxm", "--format", "json")
+    stored = json.loads(run(*concurrency).out)["rows"][0]["engine_sequences"]
+    stated = [
+        r["engine_sequences"] for r in json.loads(run(*concurrency, "--weights-memory", "16.06,40,100").out)["rows"]
+    ]
+
+    assert stated[0] == stored
+    assert stored > stated[1] > stated[2] == 0
+
+
+@pytest.mark.parametrize("model", ["mixtral-8x7b", "deepseek-ai/DeepSeek-V3", "openai/gpt-oss-120b", "llama-3-8b"])
+def test_a_balanced_batch_reaches_the_ridge(model: str) -> None:
+    intensity = ("size", "intensity", "--model", model, "--gpu", "h100-sxm", "--format", "json", "--batch")
+    (row,) = json.loads(run(*intensity, "1").out)["rows"]
+    batch = row["balanced_batch"]
+    below, above = json.loads(run(*intensity, f"{int(batch)},{int(batch) + 1}").out)["rows"]
+    (step,) = json.loads(run("size", "decode", "--model", model, "--gpu", "h100-sxm", "--format", "json").out)["rows"]
+
+    assert below["decode_flop_per_byte"] <= row["ridge_flop_per_byte"] <= above["decode_flop_per_byte"]
+    assert f"(towards {batch:,.0f})" in row["lever"]
+    assert f"(towards {batch:,.0f}, the ridge)" in step["lever"]
+
+
+def test_no_larger_batch_is_advised_beyond_the_ridge() -> None:
+    done = run("size", "decode", "--model", "llama-3-8b", "--gpu", "h100-sxm", "--batch", "300", "--context", "300")
+
+    assert done.out.splitlines()[-1].startswith("scarce: bandwidth; lever: the cache keeps the step from the ridge")
 
 
 def test_nothing_heavy_is_loaded() -> None:

@@ -20,7 +20,7 @@ EXAMPLES: Mapping[str, str] = {
         " --units GiB --weights-memory 14 --workspace 2"
     ),
     "training": "training --model llama-3-8b --gpu h100-sxm --batch 8 --checkpoint none,layer,sqrt",
-    "offload": "offload --params 70B --weights int4 --gpu rtx-4090 --cpu-weights 0,40%,60%",
+    "offload": "offload --params 70B --weights int4 --gpu rtx-4090 --cpu-weights 0,38.3%,60%",
     "reserve": "kv --model llama-2-7b --kv fp16 --context 100,2000 --reserve 8192",
 }
 
