@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from planner.catalog.calibration import SHIPPED, OwnCalibration
 from planner.catalog.canonical import same_model, tidy
 from planner.catalog.commitment import CommitmentFile, Ratio, best_ratio
 from planner.catalog.engine import EngineFile, EngineProfile, profile, version_key
@@ -56,6 +57,7 @@ class Catalog:
         self.index = index
         self.added = dict(sorted((added or {}).items()))
         self._records: dict[Path, BaseModel] = {}
+        self._model_labels: dict[str, Label | UnknownName] = {}
         self._offers: dict[str, tuple[CatalogOffer, ...]] = {}
 
     @classmethod
@@ -115,15 +117,22 @@ class Catalog:
         Raises:
             UnknownName: the label means nothing known.
         """
-        known = self.labels.models.get(label)
-        if known is not None:
-            return known
+        known = self.labels.models.get(label) or self._model_labels.get(label)
+        if isinstance(known, UnknownName):
+            raise known
+        if known is None:
+            known = self._model_labels[label] = self._read_model_label(label)
+            if isinstance(known, UnknownName):
+                raise known
+        return known
+
+    def _read_model_label(self, label: str) -> Label | UnknownName:
         try:
             return Label(model=resolve("model", label, self._model_files, self._model_aliases))
         except UnknownName as unknown:
             built_from = same_model(label, self._model_files)
             if built_from is None:
-                raise unknown from None
+                return unknown
         name = self.model(built_from).base or built_from
         return Label(model=name, assumed=f"same shape, by its name `{tidy(label)}`")
 
@@ -209,27 +218,25 @@ class Catalog:
         """Return the names of all calibrations, sorted."""
         return tuple(file_names(self.root / "calibration"))
 
-    def calibration(self, name: str = "default") -> Mapping[str, Any]:
-        """Return the data of `calibration/<name>.yaml`, with what those that extend it measured put over its own.
+    def calibration(self) -> Mapping[str, Any]:
+        """Return the calibration, with the user's own ones put over it in the order of their names."""
+        return self._calibration
 
-        Later names win where two extensions measure the same combination. Raises `UnknownName`.
-        """
+    def shipped_calibration(self) -> Mapping[str, Any]:
+        """Return the data of `calibration/default.yaml` alone. Raises `UnknownName` when it is missing."""
         files = file_names(self.root / "calibration")
-        legal = resolve("calibration", name, files, {})
-        if legal not in self._calibrations:
-            data = self.calibration_alone(legal)
-            for other in sorted(files.keys() - {legal}):
-                extension = read_document(files[other]).data
-                if isinstance(extension, dict) and extension.get("extends") == legal:
-                    data = _extended(data, extension)
-            self._calibrations[legal] = data
-        return self._calibrations[legal]
-
-    def calibration_alone(self, name: str = "default") -> Mapping[str, Any]:
-        """Return the data of `calibration/<name>.yaml` without what extends it. Raises `UnknownName`."""
-        files = file_names(self.root / "calibration")
-        data: Mapping[str, Any] = read_document(files[resolve("calibration", name, files, {})]).data
+        data: Mapping[str, Any] = read_document(files[resolve("calibration", SHIPPED, files, {})]).data
         return data
+
+    def own_calibration(self, name: str) -> OwnCalibration:
+        """Return an own calibration by its exact name. Raises `DiagnosticError`, also for a GPU that is not in the catalog."""
+        path = self.root / "calibration" / f"{name}.yaml"
+        found = self._named(path, OwnCalibration, name)
+        strange = sorted({*found.gpus, *(row.gpu for row in found.levels)} - self._gpu_files.keys())
+        if strange:
+            message = f"{shown_path(path)}: no GPU `{tidy(strange[0])}` in the catalog"
+            raise DiagnosticError([Diagnostic("catalog/calibration", message)])
+        return found
 
     def digest(self) -> str:
         """Return `sha256:...` over the paths and bytes of all YAML files, sorted by path."""
@@ -254,9 +261,11 @@ class Catalog:
         return self.index.newest_price_date
 
     @cached_property
-    def _calibrations(self) -> dict[str, Mapping[str, Any]]:
-        """Calibrations read so far, by name."""
-        return {}
+    def _calibration(self) -> Mapping[str, Any]:
+        data = self.shipped_calibration()
+        for name in sorted({*self.calibration_names()} - {SHIPPED}):
+            data = self.own_calibration(name).over(data)
+        return data
 
     @cached_property
     def aliases(self) -> AliasFile:
@@ -338,14 +347,3 @@ class Catalog:
         if weights is None or weights in WIDE_FORMATS or file.canonical(weights) == native:
             return NATIVE
         return evidence_for(file, weights, model, evidence)
-
-
-def _extended(data: Mapping[str, Any], by: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a calibration with the GPU offsets, levels and coverage of another put over its own; wrong types are kept."""
-    merged = dict(data)
-    for key in ("levels", "coverage"):
-        if isinstance(by.get(key), list) and isinstance(data.get(key, []), list):
-            merged[key] = [*data.get(key, []), *by[key]]
-    if isinstance(by.get("gpus"), dict) and isinstance(data.get("gpus"), dict):
-        merged["gpus"] = {**data["gpus"], **by["gpus"]}
-    return merged

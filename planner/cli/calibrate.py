@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -21,6 +22,7 @@ from planner.cli.measurement_options import (
     SourceOption,
     TpOption,
     WeightsOption,
+    check_stated,
     stated,
 )
 from planner.cli.options import CatalogOption
@@ -29,6 +31,9 @@ from planner.cli.streams import STANDARD, answer, check_writable, note, save, us
 if TYPE_CHECKING:
     from planner.catalog import Catalog
     from planner.validation.table import Measurements
+
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class Format(StrEnum):
@@ -43,7 +48,10 @@ def calibrate(
     full: Annotated[
         bool, typer.Option("--full", help="Speed: fit all constants anew from their priors, instead of levels only.")
     ] = False,
-    name: Annotated[str, typer.Option("--name", help="Name of the calibration.", metavar="NAME")] = "own",
+    name: Annotated[
+        str | None,
+        typer.Option("--name", help="Name of the calibration; its file's name when absent.", metavar="NAME"),
+    ] = None,
     out: Annotated[
         str | None, typer.Option("--out", "-o", help="File to write the calibration to; - is standard output.")
     ] = None,
@@ -73,14 +81,16 @@ def calibrate(
     known = stated(
         gpu=gpu, n_gpus=gpus, tp=tp, pp=pp, model=model, weight_dtype=weights, kv_dtype=kv, engine=engine, source=source
     )
-    measurements = read_measurements(files, known)
     opened = open_folder(catalog)
+    check_stated(known, opened)
+    measurements = read_measurements(files, known)
+    named = _name(name, out)
     if measurements.table.is_memory:
-        if full or out:
-            usage_error("--full and --out are for speed measurements; memory constants are printed only")
+        if full or out or name:
+            usage_error("--full, --name and --out are for speed measurements; memory constants are printed only")
         data, lines, text = (*_memory(measurements, opened), "")
     else:
-        data, lines, text = _speed(measurements, opened, name, full)
+        data, lines, text = _speed(measurements, opened, named, full)
     if out == STANDARD:
         answer(text)
         return
@@ -88,6 +98,14 @@ def calibrate(
         save(Path(out), text)
         note(f"wrote {out}")
     answer(as_json(data) if format is Format.JSON else "".join(f"{line}\n" for line in lines))
+
+
+def _name(name: str | None, out: str | None) -> str:
+    """Return the name of the calibration: the one given, else that of the file."""
+    found = name if name is not None else "own" if out in (None, STANDARD) else Path(out or "").stem
+    if not NAME.fullmatch(found):
+        usage_error("--name: up to 64 letters, digits, dots, dashes and underscores")
+    return found
 
 
 def _memory(measurements: Measurements, catalog: Catalog) -> tuple[dict[str, Any], list[str]]:
@@ -107,7 +125,7 @@ def _speed(
 ) -> tuple[dict[str, Any], list[str], str]:
     from planner.report.validation import calibration_data, calibration_text
     from planner.validation.own import own_calibration
-    from planner.validation.speed import calibration_of, compared, fitted_rows, readable
+    from planner.validation.speed import LEAST_ROWS, LEAST_SOURCES, calibration_of, compared, fitted_rows, readable
     from planner.validation.table import unusable
 
     read = readable(measurements.table.rows, catalog)
@@ -115,6 +133,14 @@ def _speed(
     if not used:
         most = next(iter(read.skipped), "they tell the time to first token only, which moves no level")
         refuse([unusable(measurements.table.path, f"no row can be fitted; of most: {most}")])
+    if full and (len(used) < LEAST_ROWS or len({row.source for row in used}) < LEAST_SOURCES):
+        refuse(
+            [
+                unusable(
+                    measurements.table.path, f"--full needs {LEAST_ROWS} rows of {LEAST_SOURCES} sources; leave it out"
+                )
+            ]
+        )
     if full:
         text = calibration_of(read, catalog, name, measurements.data)
     else:

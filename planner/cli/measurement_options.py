@@ -1,14 +1,18 @@
-"""Flags of commands that read measurements: the files, and what result files of benchmark tools do not write."""
+"""Flags of commands that read measurements: the files, and what they leave blank."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+if TYPE_CHECKING:
+    from planner.catalog import Catalog
 
-def _stated(name: str, help: str, metavar: str) -> Any:
-    return typer.Option(name, help=f"Result files: {help}", metavar=metavar, show_default=False)
+
+def _stated(name: str, help: str, metavar: str, least: int | None = None) -> Any:
+    return typer.Option(name, help=f"Where blank: {help}", metavar=metavar, show_default=False, min=least)
 
 
 FilesArgument = Annotated[
@@ -19,9 +23,9 @@ FilesArgument = Annotated[
     ),
 ]
 GpuOption = Annotated[str | None, _stated("--gpu", "GPU that was measured.", "NAME")]
-GpusOption = Annotated[str | None, _stated("--gpus", "GPUs of the deployment.", "N")]
-TpOption = Annotated[str | None, _stated("--tp", "tensor-parallel degree.", "N")]
-PpOption = Annotated[str | None, _stated("--pp", "pipeline-parallel degree.", "N")]
+GpusOption = Annotated[int | None, _stated("--gpus", "GPUs of the deployment.", "N", least=1)]
+TpOption = Annotated[int | None, _stated("--tp", "tensor-parallel degree.", "N", least=1)]
+PpOption = Annotated[int | None, _stated("--pp", "pipeline-parallel degree.", "N", least=1)]
 ModelOption = Annotated[str | None, _stated("--model", "model, where the file names a path.", "NAME")]
 WeightsOption = Annotated[str | None, _stated("--weights", "weight format.", "FORMAT")]
 KvOption = Annotated[str | None, _stated("--kv", "KV format.", "FORMAT")]
@@ -29,6 +33,20 @@ EngineOption = Annotated[str | None, _stated("--engine", "engine with its versio
 SourceOption = Annotated[str | None, _stated("--source", "how these measurements are called.", "NAME")]
 
 
-def stated(**flags: str | None) -> dict[str, str]:
-    """Return the flags that were given."""
-    return {name: value for name, value in flags.items() if value is not None}
+def stated(**flags: str | int | None) -> dict[str, str]:
+    """Return the flags that were given, as cells of a table."""
+    return {name: str(value) for name, value in flags.items() if value is not None}
+
+
+def check_stated(stated: Mapping[str, str], catalog: Catalog) -> None:
+    """Leave with wrong input when the GPU or the model that was stated is not in the catalog."""
+    from planner.catalog import UnknownName
+    from planner.cli.inputs import refuse_catalog
+
+    try:
+        if "gpu" in stated:
+            catalog.gpu_label(stated["gpu"])
+        if "model" in stated:
+            catalog.model_label(stated["model"])
+    except UnknownName as error:
+        refuse_catalog(error)

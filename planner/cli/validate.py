@@ -20,6 +20,7 @@ from planner.cli.measurement_options import (
     SourceOption,
     TpOption,
     WeightsOption,
+    check_stated,
     stated,
 )
 from planner.cli.options import CatalogOption
@@ -67,8 +68,10 @@ def validate(
     known = stated(
         gpu=gpu, n_gpus=gpus, tp=tp, pp=pp, model=model, weight_dtype=weights, kv_dtype=kv, engine=engine, source=source
     )
+    opened = open_folder(catalog)
+    check_stated(known, opened)
     table = read_measurements(files, known).table
-    data, lines = (_memory if table.is_memory else _speed)(table.rows, open_folder(catalog), cross_validate)
+    data, lines = (_memory if table.is_memory else _speed)(table.rows, opened, cross_validate)
     answer(as_json(data) if format is Format.JSON else "\n".join(lines) + "\n")
 
 
@@ -84,9 +87,9 @@ def _memory(rows: Sequence[Row], catalog: Catalog, cross: bool) -> tuple[dict[st
 
 def _speed(rows: Sequence[Row], catalog: Catalog, cross: bool) -> tuple[dict[str, Any], list[str]]:
     from planner.report.validation import speed_data, speed_text
-    from planner.validation.speed import cross_validated, readable, validate_speed
+    from planner.validation.speed import cross_validated, fitted_rows, readable, validate_speed
 
     read = readable(rows, catalog)
     found = validate_speed(read, catalog)
-    crossed = cross_validated(read, catalog) if cross and read.rows else None
+    crossed = cross_validated(read, catalog) if cross and fitted_rows(read, full=True) else None
     return speed_data(found, crossed), speed_text(found, crossed)

@@ -16,6 +16,7 @@ WORST_GROUPS = 6
 MOST_REASONS = 12
 
 
+LEAST_WORSE = 0.002
 LINE_NAMES = {"own": "A, own rows", "published": "A, this combination published"}
 """How the parts of class A are called."""
 
@@ -297,4 +298,11 @@ def calibration_text(name: str, full: bool, read: Readable, changes: Sequence[Ch
         for c in changes
     ]
     used = f"{len(read.rows):,} of {read.total:,} rows used"
-    return [f"{name}: {what}, {used}; errors in sample", *(f"  {line}" for line in table(rows))]
+    lines = [f"{name}: {what}, {used}; errors in sample", *(f"  {line}" for line in table(rows))]
+    worse = [c.metric for c in changes if c.after > c.before + LEAST_WORSE]
+    if worse:
+        lines += [
+            "",
+            f"Worse than before: {', '.join(worse)}. These rows disagree among themselves; planner validate names them.",
+        ]
+    return lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,6 +15,8 @@ from planner.validation.speed_fit import HUBER, Fit
 from planner.validation.speed_levels import LeftOut, bands, coverage, levels
 
 DIGITS = 4
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_RESERVED = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"})
 LEAST_SHARE = 0.05
 MOST_SOURCES = 3
 _HEADER = """\
@@ -51,7 +54,7 @@ _MEASURED = {
     "A": "this GPU and this model family",
     "B": "the architecture class and the family",
     "C": "the family with this engine, or on this architecture",
-    "D": "none of these; from a study of the same form",
+    "D": "none of these; not below what a study of the same form found",
 }
 
 
@@ -66,8 +69,9 @@ def calibration_text(found: Fit, out: LeftOut, base: Mapping[str, Any], facts: M
     lines += [_BANDS, "bands:\n"]
     for name, of in bands(rows, out).items():
         lines.append(f"  {name}: {mapping({**of, 'measured': _MEASURED[name]})}\n")
-    lines += [_LEVELS, "levels:\n"]
-    for combination, level in levels(rows, found.residuals, [True] * len(rows)).items():
+    told = levels(rows, found.residuals, [True] * len(rows))
+    lines += [_LEVELS, "levels:\n" if told else "levels: []\n"]
+    for combination, level in told.items():
         engine, gpu, family, weights = combination
         entry = {"engine_class": engine, "gpu": gpu, "family": family, "weights": weights}
         lines.append(f"  - {mapping({**entry, 'log_time': rounded(level.log_time), 'rows': level.rows})}\n")
@@ -144,7 +148,12 @@ def rounded(value: float) -> float:
 
 def mapping(entry: Mapping[str, Any]) -> str:
     """Return a mapping on one line of YAML."""
-    return "{" + ", ".join(f"{key}: {flow(value)}" for key, value in entry.items()) + "}"
+    return "{" + ", ".join(f"{plain(key)}: {flow(value)}" for key, value in entry.items()) + "}"
+
+
+def plain(key: str) -> str:
+    """Return a key of YAML, quoted where it is not a plain word: names of sources are text from anybody."""
+    return key if _WORD.fullmatch(key) and key.casefold() not in _RESERVED else json.dumps(key, ensure_ascii=True)
 
 
 def flow(value: Any) -> str:
@@ -156,4 +165,4 @@ def flow(value: Any) -> str:
     if isinstance(value, float):
         text = f"{value:.6g}"
         return text if "." in text or "e" not in text else text.replace("e", ".0e")
-    return str(value) if isinstance(value, int) else json.dumps(str(value), ensure_ascii=False)
+    return str(value) if isinstance(value, int) else json.dumps(str(value), ensure_ascii=True)

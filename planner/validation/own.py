@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from planner.catalog import Catalog
+from planner.catalog.calibration import SHIPPED
 from planner.physics.constants import Combination, Offsets, SpeedConstants
 from planner.validation.calibration_file import coverage_lines, flow, mapping, rounded
 from planner.validation.speed_levels import coverage
 from planner.validation.speed_predict import Array, Batch, predict
 from planner.validation.speed_rows import SpeedRow
 
-EXTENDS = "default"
 OFFSET_SD = {"weights": 0.15, "kv": 0.25, "compute": 0.25, "layer": 0.4}
 LEVEL_SD = 0.25
 """Spread of the priors on the logarithms: what GPUs and combinations differ by once a full fit has seen them."""
@@ -47,16 +47,20 @@ class _Knob:
     combination: Combination | None
     sd: float
 
+    def moves(self, row: SpeedRow) -> bool:
+        """Tell whether the prediction of a row depends on this number."""
+        return row.device.name == self.gpu if self.combination is None else row.combination == self.combination
+
 
 def own_calibration(rows: Sequence[SpeedRow], catalog: Catalog, name: str, data: bytes) -> str:
     """Return the text of a calibration file that extends the shipped one by what the rows say about step times."""
-    base = SpeedConstants.from_mapping(catalog.calibration_alone(EXTENDS))
+    base = SpeedConstants.from_mapping(catalog.shipped_calibration())
     used = list(rows)
     knobs, theta = fit_own(used, base)
-    lines = [_HEADER.format(extends=EXTENDS)]
+    lines = [_HEADER.format(extends=SHIPPED)]
     facts = {
         "name": name,
-        "extends": EXTENDS,
+        "extends": SHIPPED,
         "rows": len(used),
         "digest": f"sha256:{hashlib.sha256(data).hexdigest()}",
     }
@@ -77,15 +81,16 @@ def fit_own(rows: Sequence[SpeedRow], base: SpeedConstants) -> tuple[list[_Knob]
         return knobs, theta
     batch = Batch.of(rows)
     measured = np.array([row.value for row in rows])
+    moved = [[i for i, row in enumerate(rows) if knob.moves(row)] for knob in knobs]
+    batches = [Batch.of([rows[i] for i in index]) for index in moved]
     precision = np.diag([1.0 / knob.sd**2 for knob in knobs])
     for _ in range(ROUNDS):
         residuals = _residuals(batch, measured, base, knobs, theta)
-        jacobian = np.column_stack(
-            [
-                (_residuals(batch, measured, base, knobs, theta + STEP * unit) - residuals) / STEP
-                for unit in np.eye(len(knobs))
-            ]
-        )
+        jacobian = np.zeros((len(rows), len(knobs)))
+        for column, (index, part) in enumerate(zip(moved, batches, strict=True)):
+            there = theta.copy()
+            there[column] += STEP
+            jacobian[index, column] = (_residuals(part, measured[index], base, knobs, there) - residuals[index]) / STEP
         weights = np.minimum(1.0, HUBER / np.maximum(np.abs(residuals), 1e-9)) / ROW_SD**2
         curvature = jacobian.T @ (jacobian * weights[:, None]) + precision
         step = -np.linalg.solve(curvature, jacobian.T @ (weights * residuals) + precision @ theta)

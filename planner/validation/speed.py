@@ -32,6 +32,8 @@ NAMES = (
 REPORTED_ONLY = frozenset({"tail_ms", "mlperf_latency"})
 """Metrics without a target: percentiles and servers near their limit, of which mean values say little."""
 LEAST_RANKED = 4
+LEAST_ROWS, LEAST_SOURCES = 200, 3
+"""What a fit of all constants needs at least: some sixty numbers, and sources to leave out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ def fitted_rows(read: Readable, full: bool) -> list[SpeedRow]:
 
 def fit_speed(read: Readable, catalog: Catalog, from_priors: bool) -> tuple[Fit, LeftOut]:
     """Fit all constants to the rows, and predict every source without it. Starts from the priors, or from the catalog."""
-    data = catalog.calibration_alone()
+    data = catalog.shipped_calibration()
     base = SpeedConstants.from_mapping(data)
     rows = fitted_rows(read, full=True)
     problem = make_problem(rows, base, data)
@@ -191,7 +193,7 @@ def calibration_of(read: Readable, catalog: Catalog, name: str, data: bytes) -> 
         "sources": len({row.source for row in found.problem.batch.rows}),
         "digest": f"sha256:{hashlib.sha256(data).hexdigest()}",
     }
-    return calibration_text(found, out, catalog.calibration_alone(), facts)
+    return calibration_text(found, out, catalog.shipped_calibration(), facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,8 +282,16 @@ def _rank(rows: Sequence[SpeedRow], residuals: Array, members: Sequence[int]) ->
     if len(members) < LEAST_RANKED or len(set(measured.tolist())) < LEAST_RANKED:
         return None
     predicted = measured * np.exp(residuals[list(members)])
-    ranks = [np.argsort(np.argsort(values, kind="stable"), kind="stable") for values in (measured, predicted)]
-    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
+    if np.ptp(predicted) == 0.0:
+        return None
+    return float(np.corrcoef(_ranks(measured), _ranks(predicted))[0, 1])
+
+
+def _ranks(values: Array) -> Array:
+    """Return the rank of every value, equal ones the mean of theirs."""
+    _, position, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return np.asarray((last - 0.5 * (counts - 1))[position], dtype=np.float64)
 
 
 def _coverage(rows: Sequence[SpeedRow], judged: _Judged) -> dict[str, dict[str, tuple[int, float]]]:

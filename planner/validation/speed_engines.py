@@ -8,6 +8,7 @@ from dataclasses import dataclass
 LOCAL = "local"
 MODERN_SINCE = "2025-06"
 """Logs of vLLM and SGLang without a version count as current from this month on."""
+_DATE = re.compile(r"[0-9]{4}(-[0-9]{2}){0,2}")
 _NUMBER = re.compile(r"(\d{1,9})\.(\d{1,9})")
 
 
@@ -53,7 +54,7 @@ def engine_class(label: str, date: str, vendor: str, is_moe: bool) -> EngineClas
     A version decides where there is one, else the month. Runs without either are of late 2024, when most of the
     published tables without versions were measured.
     """
-    folded = label.casefold()
+    folded, date = label.casefold(), date if _DATE.fullmatch(date) else ""
     if "mlperf" in folded or "llmboost" in folded or re.search(r"\.dev\d+\+g71faa1880", folded):
         return _CLASSES["vllm_mlperf"]
     if "atom" in folded:

@@ -35,8 +35,11 @@ STEP = 1e-3
 MOST_ROUNDS = 30
 REFINING_ROUNDS = 2
 CONVERGED = 2e-4
+NEAR = 5e-3
+"""Largest first step from a start that is taken to be the optimum but for its printed digits."""
 LARGEST_MOVE = 0.7
 LEFT_OUT_ROUNDS = 4
+LARGE_SHARE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +167,7 @@ def fit(problem: Problem, start: Array | None = None) -> Fit:
     for _ in range(MOST_ROUNDS if start is None else REFINING_ROUNDS):
         step = _step(problem, theta, residuals, jacobian, problem.weights)
         theta, residuals, moved = _descend(problem, theta, residuals, step)
-        if moved < CONVERGED:
+        if moved < (CONVERGED if start is None else NEAR):
             break
         jacobian = _jacobian(problem, theta, residuals)
     return Fit(problem, theta, residuals, jacobian, _widths(problem, residuals, jacobian))
@@ -173,16 +176,32 @@ def fit(problem: Problem, start: Array | None = None) -> Fit:
 def left_out(found: Fit, out: Index) -> Array:
     """Return residuals of all rows with the constants fitted without the rows `out`, starting from the whole fit.
 
-    The derivatives at the whole optimum are kept; parameters that only the rows left out move fall back to their priors.
+    A source with a large share of the rows is fitted again; for others the derivatives at the whole optimum are kept.
+    Parameters that only the rows left out move fall back to their priors.
     """
     problem = found.problem
     weights = problem.weights.copy()
     weights[out] = 0.0
     theta, residuals = found.theta, found.residuals
+    if out.size > LARGE_SHARE * weights.size:
+        return _refitted(replace(problem, weights=weights), found)
     for _ in range(LEFT_OUT_ROUNDS):
         step = _step(problem, theta, residuals, found.jacobian, weights)
         theta = theta + np.clip(step, -LARGEST_MOVE, LARGEST_MOVE)
         residuals = problem.residuals(theta)
+    return residuals
+
+
+def _refitted(problem: Problem, near: Fit) -> Array:
+    """Return residuals of all rows after descending from the optimum of another weighting, with fresh derivatives half way."""
+    theta, residuals, jacobian = near.theta, near.residuals, near.jacobian
+    for part in range(2):
+        jacobian = _jacobian(problem, theta, residuals) if part else jacobian
+        for _ in range(LEFT_OUT_ROUNDS):
+            step = _step(problem, theta, residuals, jacobian, problem.weights)
+            theta, residuals, moved = _descend(problem, theta, residuals, step)
+            if moved < CONVERGED:
+                break
     return residuals
 
 
@@ -235,7 +254,7 @@ def _constants(problem: Problem, theta: Array) -> SpeedConstants:
         else:
             tables[parameter.table].setdefault(parameter.line, {})[parameter.name] = value
     base = problem.base
-    lines = {g: _line(base.generations[g], generations.get(g, {})) for g in base.generations}
+    lines = {g: _line(known, generations[g]) if g in generations else known for g, known in base.generations.items()}
     for name, generation in problem.generation_of.items():
         both = {k: generations[generation].get(k, 0.0) + engines[name].get(k, 0.0) for k in ENGINE_SD}
         lines[name] = _line(base.engine(name), both)

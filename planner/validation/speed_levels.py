@@ -33,7 +33,7 @@ SHRINKAGE = 1.0
 MOST_ROWS = 5
 LEAST_CLASS_ROWS = 50
 FALLBACK = {"throughput": {"p80": 2.5, "p95": 4.0}, "ttft": {"p80": 4.0, "p95": 15.0}}
-"""Band where nothing comparable was measured, from a study of the same form; no open row tells it."""
+"""Least band where nothing comparable was measured, from a study of the same form: few rows tell it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +118,11 @@ def bands(rows: Sequence[SpeedRow], out: LeftOut) -> dict[str, dict[str, dict[st
     """Return, by line and metric, the factors that 80 and 95 % of rows of unseen sources stay within.
 
     A line that hardly any row tells lies between its neighbours, and no line is narrower than a stronger one. Levels say
-    nothing about the time to first token, so that class A is one there.
+    nothing about the time to first token, so that class A is one there; C and D are one as few sources tell either.
     """
     steps = {line: _sizes(rows, out, LEVELLED, {line}) for line in (PUBLISHED, *CLASSES)}
-    first = {line: _sizes(rows, out, FIRST, {line}) for line in CLASSES[1:]}
+    weak = _sizes(rows, out, FIRST, {"C", "D"})
+    first = {"B": _sizes(rows, out, FIRST, {"B"}), "C": weak, "D": weak}
     known = _sizes(rows, out, FIRST, {PUBLISHED, CLASSES[0]})
     widths = {
         "throughput": _ordered({OWN: own_sizes(rows, out), **steps}, FALLBACK["throughput"]),
@@ -158,7 +159,7 @@ def _ordered(sizes: Mapping[str, Sequence[float]], fallback: Mapping[str, float]
     """Return a width for every line, none narrower than the one before; the last is at least the fallback."""
     told = {line: _width(of) for line, of in sizes.items()}
     last = list(sizes)[-1]
-    told[last] = told[last] or dict(fallback)
+    told[last] = {key: max(value, (told[last] or {}).get(key, 0.0)) for key, value in fallback.items()}
     before = {"p80": 1.0, "p95": 1.0}
     found: dict[str, dict[str, float]] = {}
     for position, line in enumerate(sizes):

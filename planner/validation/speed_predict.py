@@ -80,6 +80,7 @@ _COLUMNS: dict[str, Callable[[SpeedRow], float]] = {
     "window": lambda r: kv_footprint(r.arch, r.layout, r.kv, STREAMED).window_tokens,
     "fixed_bytes": lambda r: kv_footprint(r.arch, r.layout, r.kv, STREAMED).fixed_bytes,
     "prefill_ranks": lambda r: r.prefill_ranks,
+    "requests": lambda r: r.requests,
 }
 
 
@@ -164,6 +165,7 @@ class _Part:
         self.prompt, self.output, self.budget = column["prompt"], column["output"], column["budget"]
         self.replicas, self.load, self.equal = column["replicas"], column["load"], column["equal"] > 0.0
         self.prefill_ranks = column["prefill_ranks"]
+        self.requests = column["requests"]
         self.each = np.maximum(self.load / self.replicas, 1.0)
 
     def chosen(self, **values: Values) -> Array:
@@ -246,7 +248,7 @@ def _open(part: _Part) -> Array:
     step = decode_step_s(part.c, batch, context)
     ttft = part.c.request_s + lone_prompt_s(part.c, part.prompt) + 0.5 * step + share / (1.0 - share) * 0.5 * prompt
     most = batch / (part.output * tpot)
-    late = np.maximum(1.0 / np.minimum(most, rate) - 1.0 / rate, 0.0) * 500.0
+    late = np.maximum(1.0 / np.minimum(most, rate) - 1.0 / rate, 0.0) * 0.5 * part.requests / part.replicas
     ttft = ttft + late
     served = np.minimum(most, rate) * part.output * part.replicas
     return part.chosen(

@@ -13,7 +13,7 @@ from planner.physics.memory import weights_bytes
 from planner.physics.types import Architecture, Device, Layout
 from planner.validation.speed_engines import UNLIMITED, EngineClass, engine_class
 from planner.validation.start_up import MOST_GPUS, NotScored, UnknownArchitecture
-from planner.validation.table import Row
+from planner.validation.table import EXCESS, Row
 
 MILLI = 1e-3
 OFFLINE_REQUESTS = 3000.0
@@ -21,8 +21,11 @@ SHORT_OFFLINE_REQUESTS = 30_000.0
 SHORT_TOKENS = 128.0
 NOMINAL_SHARE = 0.9
 """Mean over nominal length where lengths are drawn from 0.8 to 1 of the nominal one."""
+DEFAULT_PROMPTS = 1000.0
 DEFAULT_PROMPT, DEFAULT_OUTPUT = 512.0, 128.0
 MOST_COUNT = 4096
+LEAST_COMPUTED = 0.1
+"""Share of a prompt that is computed at least: the rest may come from a prefix cache."""
 TOO_FAST = 2.0
 """Real rows reach 1.5 times the datasheet's limit: embeddings are not streamed, and unstated layouts are guessed."""
 RATES = frozenset({"rate", "static_rate", "decode", "prompt_rate"})
@@ -39,9 +42,10 @@ _WEIGHTS = {
     "nvfp4": "nvfp4", "mxfp4": "mxfp4", "q4_k_m": "q4_k_m", "q8_0": "q8_0", "int4": "int4", "uint4": "int4", "awq": "int4",
     "4-bit awq": "int4", "4-bit gptq": "int4", "gptq": "int4", "4-bit gguf": "q4_k_m", "w4a16": "int4",
 }  # fmt: skip
+_PLAIN = re.compile(r"[+-]?[0-9]{0,40}\.?[0-9]{0,40}(?:[eE][+-]?[0-9]{1,4})?(?<=[0-9.])(?<!^\.)")
 _EXL2 = re.compile(r"exl2 (?P<bits>\d\.\d) bpw")
 _DISAGGREGATED = re.compile(
-    r"prefill (?P<pn>\d+)x\(tp(?P<pt>\d+) ep\d+ dpattn=(?P<pd>true|false)\).*decode (?P<dn>\d+)x\(tp(?P<dt>\d+) ep\d+ dpattn=(?P<dd>true|false)\) on (?P<dg>\d+)"
+    r"prefill (?P<pn>\d{1,6})x\(tp(?P<pt>\d{1,6}) ep\d+ dpattn=(?P<pd>true|false)\).*decode (?P<dn>\d{1,6})x\(tp(?P<dt>\d{1,6}) ep\d+ dpattn=(?P<dd>true|false)\) on (?P<dg>\d{1,6})"
 )  # fmt: skip
 
 
@@ -58,7 +62,7 @@ class SpeedRow:
     """Inputs and measured value of one row; `value` is in seconds or tokens/s of the whole deployment.
 
     `load` is users (closed loop), requests (offline, burst), requests/s (open loop) or sequences (static), over all
-    `replicas`. `prefill_gpus` is set where prompts are computed by other GPUs.
+    `replicas`; an open loop ends after `requests`. `prefill_ranks` of `prefill_layout` compute prompts where other GPUs do.
     """
 
     row: int
@@ -80,6 +84,7 @@ class SpeedRow:
     load: float
     max_sequences: float
     equal_lengths: bool
+    requests: float = DEFAULT_PROMPTS
     prefill_ranks: float = 0.0
     prefill_layout: Layout | None = field(default=None)
 
@@ -132,6 +137,8 @@ def _latency_target(metric: str) -> Target | None:
 
 def speed_row(row: Row, catalog: Catalog, number: int) -> SpeedRow:
     """Return a row as inputs. Raises `NotScored`: with `scorable` False where the row itself leaves too much open."""
+    if EXCESS in row:
+        raise NotScored("more cells than columns", scorable=True)
     scenario, metric = row.get("scenario", ""), row.get("metric", "")
     target = target_of(scenario, metric)
     if target is None:
@@ -144,7 +151,8 @@ def speed_row(row: Row, catalog: Catalog, number: int) -> SpeedRow:
     engine = engine_class(row.get("engine", ""), row.get("date", ""), device.vendor, arch.is_moe)
     if engine is None:
         raise NotScored(
-            f"engine {tidy(row.get('engine', '')) or 'not named'}: no class of the speed model", scorable=True
+            f"engine {tidy(row.get('engine', '')) or 'not named (--engine)'}: no class of the speed model",
+            scorable=True,
         )
     weights = _weights(row, arch)
     draft = SpeedRow(
@@ -171,7 +179,7 @@ def speed_row(row: Row, catalog: Catalog, number: int) -> SpeedRow:
     placed = _with_layout(draft, row, devices)
     loaded = _with_load(_with_lengths(placed, row), row)
     if metric.endswith("per_gpu"):
-        loaded = replace(loaded, value=loaded.value * _gpus(row, 1) * devices)
+        loaded = replace(loaded, value=loaded.value * (_gpus(row) * devices or _all_gpus(loaded)))
     return _checked(loaded)
 
 
@@ -192,6 +200,8 @@ def _checked(row: SpeedRow) -> SpeedRow:
         least_s = read_s
     elif statistic in ("rate", "static_rate"):
         least_s = token_s / row.replicas
+    elif statistic.startswith("ttft") and row.prefill_layout is None:
+        least_s = token_s * row.prompt_tokens * LEAST_COMPUTED
     if least_s is not None and _seconds(row) * TOO_FAST < least_s:
         raise NotScored("impossible: faster than the datasheet bandwidth or FLOP/s allow", scorable=False)
     return row
@@ -262,9 +272,14 @@ def _kv(row: Row, weights: str, engine: EngineClass, device: Device, arch: Archi
     return "bf16"
 
 
-def _gpus(row: Row, default: int) -> int:
-    value = _positive(row, "n_gpus")
-    return int(value) if value is not None and value == int(value) else default
+def _gpus(row: Row) -> int:
+    """Return the stated number of GPUs, 0 where there is none."""
+    return _degree(row, "n_gpus") or 0
+
+
+def _all_gpus(row: SpeedRow) -> float:
+    prefill = row.prefill_ranks * row.prefill_layout.gpus if row.prefill_layout else 0.0
+    return row.layout.gpus * row.replicas + prefill
 
 
 def _degree(row: Row, column: str) -> int | None:
@@ -278,7 +293,7 @@ def _degree(row: Row, column: str) -> int | None:
 
 
 def _with_layout(row: SpeedRow, stated: Row, devices: int) -> SpeedRow:
-    gpus = _gpus(stated, 0) * devices
+    gpus = _gpus(stated) * devices
     tensor, pipeline = _degree(stated, "tp"), _degree(stated, "pp") or 1
     extra = stated.get("parallel_extra", "").casefold()
     split = _DISAGGREGATED.search(extra)
@@ -286,7 +301,7 @@ def _with_layout(row: SpeedRow, stated: Row, devices: int) -> SpeedRow:
         return _disaggregated(row, split)
     if "disagg" in extra:
         raise NotScored("layout of a disaggregated deployment is not readable", scorable=True)
-    data = re.fullmatch(r"dep(\d+)", extra)
+    data = re.fullmatch(r"dep(\d{1,6})", extra)
     if data:
         ranks = _count(data[1])
         return _placed(row, Layout(attention_data=ranks, expert=ranks), gpus)
@@ -307,6 +322,8 @@ def _is_dense_free(row: SpeedRow, stated: Row, tensor: int) -> bool:
 def _placed(row: SpeedRow, layout: Layout, gpus: int) -> SpeedRow:
     if layout.gpus > MOST_GPUS:
         raise NotScored(f"more than {MOST_GPUS} GPUs in one replica", scorable=True)
+    if gpus and gpus < layout.gpus:
+        raise NotScored("the layout needs more GPUs than are stated", scorable=True)
     return replace(row, layout=layout, replicas=float(max(gpus // layout.gpus, 1)))
 
 
@@ -389,13 +406,13 @@ def _with_load(row: SpeedRow, stated: Row) -> SpeedRow:
     if row.scenario in ("open_loop", "mlperf_server", "mlperf_interactive"):
         if rate is None:
             raise NotScored("no request rate", scorable=False)
-        return replace(row, load=rate)
+        return replace(row, load=rate, requests=_prompts(stated))
     return replace(row, load=batch or users or 1.0)
 
 
 def _prompts(stated: Row) -> float:
-    found = re.search(r"(\d+) prompts", stated.get("notes", ""))
-    return min(float(found[1]), MOST) if found else 1000.0
+    found = re.search(r"(\d{1,9}) prompts", stated.get("notes", ""))
+    return max(float(found[1]), 1.0) if found else DEFAULT_PROMPTS
 
 
 def _equal_lengths(row: Row) -> bool:
@@ -404,8 +421,8 @@ def _equal_lengths(row: Row) -> bool:
 
 
 def _positive(row: Row, column: str) -> float | None:
-    try:
-        value = float(row.get(column, ""))
-    except ValueError:
+    text = row.get(column, "")
+    if not _PLAIN.fullmatch(text):
         return None
+    value = float(text)
     return value if LEAST <= value <= MOST else None

@@ -10,7 +10,7 @@ from planner.catalog import Catalog, UnknownName
 from planner.catalog.canonical import tidy
 from planner.physics.memory import EngineMemory, Outcome, UnknownArchitecture, UnknownFormat, weights_bytes
 from planner.physics.types import Architecture, Device, Layout
-from planner.validation.table import Row
+from planner.validation.table import EXCESS, Row
 
 GIB = 2.0**30
 MOST_GPUS = 64
@@ -133,6 +133,8 @@ class _Reader:
 
     def read(self) -> StartUp:
         row = self._row
+        if EXCESS in row:
+            raise NotScored("more cells than columns", scorable=True)
         if row.get("model_inferred", "").casefold() in {"yes", "true", "1"}:
             raise NotScored("the model is inferred", scorable=False)
         if not row.get("model", ""):

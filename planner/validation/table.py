@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from planner.catalog.canonical import tidy
 from planner.diagnostics import Diagnostic, DiagnosticError, Span
 
 LARGEST_BYTES = 100_000_000
@@ -16,6 +17,9 @@ MEMORY_COLUMNS = ("model", "engine", "weights_gib_per_gpu", "kv_gib_per_gpu", "k
 """Columns of start-up logs: `model` and `engine`, and at least one of the measured ones."""
 SPEED_COLUMNS = ("model", "gpu", "scenario", "metric", "value")
 """Columns of published speed measurements."""
+
+EXCESS = "(cells beyond the columns)"
+"""Key of rows that have more cells than there are columns, so that no cell can be trusted."""
 
 Row = Mapping[str, str]
 
@@ -50,7 +54,7 @@ class Measurements:
 def read_measurement_file(data: bytes, path: str, stated: Row) -> Measurements:
     """Read a table, or a result file of a benchmark tool (JSON). Raises `DiagnosticError`."""
     if not data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
-        return Measurements(data, read_table(data, path))
+        return Measurements(data, _filled(read_table(data, path), stated))
     from planner.validation.results import rows_of
 
     if len(data) > LARGEST_BYTES:
@@ -62,6 +66,16 @@ def read_measurement_file(data: bytes, path: str, stated: Row) -> Measurements:
     rows = tuple({**dict.fromkeys(SPEED_COLUMNS, ""), **row} for row in rows_of(parsed, stated, path)[1])
     columns = tuple(dict.fromkeys(column for row in rows for column in row))
     return Measurements(data, Table(path, columns, rows))
+
+
+def _filled(table: Table, stated: Row) -> Table:
+    """Return a table of speeds with `stated` in the cells that are blank. Raises `DiagnosticError` for start-up logs."""
+    if not stated:
+        return table
+    if table.is_memory:
+        raise _wrong(table.path, "what is stated beside files is for speed measurements; these are start-up logs")
+    rows = tuple({**row, **{name: value for name, value in stated.items() if not row.get(name)}} for row in table.rows)
+    return Table(table.path, tuple(dict.fromkeys((*table.columns, *stated))), rows)
 
 
 def join(files: Sequence[Measurements]) -> Measurements:
@@ -94,6 +108,9 @@ def read_table(data: bytes, path: str) -> Table:
     if not lines:
         raise _wrong(path, f"the file is empty; {_looked_for()}")
     columns = tuple(cell.strip() for cell in lines[0])
+    twice = next((name for position, name in enumerate(columns) if name and name in columns[:position]), None)
+    if twice is not None:
+        raise _wrong(path, f"the column `{tidy(twice)}` is there twice")
     table = Table(path, columns, tuple(_row(columns, line) for line in lines[1:]))
     if not (table.is_memory or table.is_speed):
         raise _wrong(path, f"no known columns in the first line; {_looked_for()}")
@@ -102,8 +119,10 @@ def read_table(data: bytes, path: str) -> Table:
     return table
 
 
-def _row(columns: Iterable[str], line: list[str]) -> Row:
+def _row(columns: Sequence[str], line: list[str]) -> Row:
     row = dict.fromkeys(columns, "")
+    if len(line) > len(columns):
+        row[EXCESS] = "yes"
     row.update({column: cell.strip() for column, cell in zip(columns, line, strict=False)})
     return row
 

@@ -6,9 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from planner.catalog import Catalog, UnknownName
+from planner.catalog import Catalog
 
 
 def test_the_digest_depends_on_every_file_and_its_path(scratch: Path) -> None:
@@ -38,11 +36,6 @@ def test_only_what_is_asked_for_is_read(scratch: Path) -> None:
     assert catalog.gpu("h100-sxm").name == "H100-SXM-80GB"
     assert catalog.model_names() == ("openai/gpt-oss-20b",)
     assert catalog.providers() == ("acme",)
-
-
-def test_unknown_calibration(shipped: Catalog) -> None:
-    with pytest.raises(UnknownName):
-        shipped.calibration("none-such")
 
 
 def test_default_calibration_is_data(shipped: Catalog) -> None:

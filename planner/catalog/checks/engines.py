@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planner.catalog.calibration import SHIPPED
 from planner.catalog.checks.findings import Findings, guarded, place
 from planner.catalog.engine import version_key
 from planner.catalog.store import Catalog
@@ -24,7 +25,10 @@ def findings(catalog: Catalog, name: str) -> Findings:
 
 def calibration_findings(catalog: Catalog, name: str) -> Findings:
     """Yield what keeps a calibration file from being read."""
-    catalog.calibration(name)
+    if name == SHIPPED:
+        catalog.shipped_calibration()
+    else:
+        catalog.own_calibration(name)
     yield from ()
 
 

@@ -96,7 +96,9 @@ def _truth(value: object) -> str:
 
 
 def _speculates(data: Mapping[str, Any]) -> bool:
-    return any(text(data.get(key)).casefold() not in ("", "none", "off", "false") for key in ("spec_decoding", "mtp"))
+    off: tuple[object, ...] = (None, False, 0, "", "none", "off", "false", "0")
+    stated = (data.get(key) for key in ("spec_decoding", "mtp"))
+    return any((value.casefold() if isinstance(value, str) else value) not in off for value in stated)
 
 
 def _weights(data: Mapping[str, Any]) -> str:

@@ -1,0 +1,291 @@
+"""`planner validate` and `planner calibrate` with published speeds and result files, and what a calibration then changes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from cli_run import ROOT, run
+
+from planner.source import parse
+
+SPEEDS = ROOT / "tests/data/speed/measurements.csv"
+LOGS = ROOT / "tests/data/memory/start_up_logs.csv"
+RESULT = ROOT / "tests/data/results/vllm_serve_closed.json"
+FLAGS = ("--gpu", "H100 SXM 80GB", "--gpus", "1", "--tp", "1", "--engine", "vLLM 0.11.0", "--source", "mine")
+H100_8B = ("llama-3.1-8b", "h100-sxm")
+COLUMNS = SPEEDS.read_text(encoding="utf-8").splitlines()[0].split(",")
+GOOD = {
+    "source": "mine", "engine": "vLLM 0.11.0", "gpu": "H100 SXM 80GB", "n_gpus": "1", "tp": "1",
+    "model": "meta-llama/Llama-3.1-8B-Instruct", "weight_dtype": "bf16", "isl": "1000", "osl": "200",
+    "scenario": "closed_loop", "concurrency": "16", "metric": "output_tok_s_total", "value": "1500",
+}  # fmt: skip
+
+
+def write(path: Path, *changes: dict[str, str]) -> Path:
+    """Write a table of good rows with changes."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({**GOOD, **change} for change in changes)
+    path.write_text(text.getvalue(), encoding="utf-8")
+    return path
+
+
+def answered(*arguments: str | Path) -> dict[str, Any]:
+    done = run(*arguments, "--format", "json")
+    assert (done.code, done.err) == (0, "")
+    parsed: dict[str, Any] = json.loads(done.out)
+    return parsed
+
+
+@pytest.fixture(scope="module")
+def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the catalog with a calibration from a result file."""
+    root = tmp_path_factory.mktemp("own") / "catalog"
+    shutil.copytree(ROOT / "catalog", root)
+    done = run("calibrate", RESULT, *FLAGS, "--out", root / "calibration/own.yaml")
+    assert done.code == 0
+    assert done.err.startswith("wrote ")
+    return root
+
+
+def tpot_s(model: str, gpu: str, *arguments: str | Path) -> float:
+    done = run("estimate", "--model", model, "--gpu", gpu, "--concurrency", "64", "--format", "json", *arguments)
+    found: float = json.loads(done.out)["tpot_s"]["p50"]
+    return found
+
+
+def test_validate_states_errors_groups_bands_and_reasons() -> None:
+    done = run("validate", SPEEDS)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("435 speed measurements: 420 scorable, 363 scored\n")
+    for part in ("output_tok_s_offline", "Worst groups", "80 % band", "Skipped: 72 rows, 57 of them scorable"):
+        assert part in done.out
+    assert "  6 x GPU DGX Spark GB10: no figures in the catalog" in done.out
+
+
+def test_validate_as_json_counts_every_row() -> None:
+    answer = answered("validate", SPEEDS)
+    assert (answer["schema_version"], answer["kind"], answer["rows"]) == (1, "speed", 435)
+    assert answer["scored"] + sum(answer["skipped"].values()) == 435
+    assert sum(metric["rows"] for metric in answer["metrics"].values()) == answer["scored"]
+    assert "cross_validated" not in answer
+
+
+def test_validate_reads_a_table_from_standard_input() -> None:
+    assert run("validate", "-", stdin=SPEEDS.read_bytes()).out == run("validate", SPEEDS).out
+
+
+def test_validate_takes_a_result_file_with_what_it_does_not_write() -> None:
+    answer = answered("validate", RESULT, *FLAGS)
+    assert (answer["rows"], answer["scored"]) == (7, 7)
+    groups = [group for metric in answer["metrics"].values() for group in metric["groups"]]
+    assert {(group["source"], group["gpu"]) for group in groups} == {("mine", "H100 SXM 80GB")}
+
+
+def test_a_result_file_without_a_gpu_names_what_is_missing() -> None:
+    answer = answered("validate", RESULT)
+    assert (answer["scorable"], answer["skipped"]) == (0, {"no GPU is named": 7})
+
+
+def test_tables_and_result_files_are_scored_together() -> None:
+    assert answered("validate", RESULT, SPEEDS, *FLAGS)["rows"] == 442
+
+
+def test_speeds_and_start_up_logs_are_not_scored_together() -> None:
+    done = run("validate", SPEEDS, LOGS)
+    assert (done.code, done.out) == (1, "")
+    assert "csv/unusable" in done.err
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"model": "acme/roadrunner-7b"}, "model acme/roadrunner-7b: not in the catalog"),
+        ({"gpu": "Voodoo 2"}, "GPU Voodoo 2: not in the catalog"),
+        ({"engine": "aphrodite"}, "engine aphrodite: no class of the speed model"),
+        ({"weight_dtype": "fp3"}, "weight format fp3: not known"),
+        ({"value": "fast"}, "the value is no positive number"),
+        ({"value": "-1"}, "the value is no positive number"),
+        ({"value": "nan"}, "the value is no positive number"),
+        ({"tp": "two"}, "tp is no count"),
+        ({"tp": "100000"}, "a layout needs 1 to 4096 GPUs or replicas"),
+        ({"tp": "128", "n_gpus": "128"}, "more than 64 GPUs in one replica"),
+        ({"tp": "8", "n_gpus": "4"}, "the layout needs more GPUs than are stated"),
+        ({"isl": "long"}, "no prompt length"),
+        ({"osl": ""}, "no output length"),
+        ({"concurrency": "many"}, "no concurrency"),
+        ({"metric": "happiness"}, "metric without a defined statistic, or not modelled"),
+        (
+            {"metric": "decode_tok_s_batch1", "value": "1e9"},
+            "impossible: faster than the datasheet bandwidth or FLOP/s allow",
+        ),
+    ],
+)
+def test_rows_that_cannot_be_scored_are_counted_and_named(change: dict[str, str], reason: str, tmp_path: Path) -> None:
+    answer = answered("validate", write(tmp_path / "odd.csv", {}, change, change))
+    assert (answer["rows"], answer["scored"], answer["skipped"]) == (3, 1, {reason: 2})
+
+
+@pytest.mark.parametrize("command", ["validate", "calibrate"])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\n\n", b"row_id,speed\n1,2\n", ",".join(COLUMNS).encode() + b"\n", b"\xff\xfe\x00", b"{", b"[]", b"{}"],
+    ids=["empty", "blank", "other columns", "header only", "binary", "cut JSON", "empty list", "empty object"],
+)
+def test_files_without_measurements_are_refused(command: str, content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "x"
+    file.write_bytes(content)
+    done = run(command, file)
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("error[csv/unusable]")
+
+
+def test_calibrate_prints_errors_before_and_after() -> None:
+    done = run("calibrate", RESULT, *FLAGS)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("own: levels, 3 of 7 rows used; errors in sample\n")
+    answer = answered("calibrate", RESULT, *FLAGS, "--name", "ours")
+    assert (answer["kind"], answer["name"], answer["full"], answer["rows"]) == ("speed", "ours", False, 7)
+    closed = answer["metrics"]["output_tok_s_closed_loop"]
+    assert set(closed) == {"rows", "median_ape_before", "median_ape_after"}
+    assert closed["median_ape_after"] < 0.5 * closed["median_ape_before"]
+
+
+def test_calibrate_prints_the_file_on_standard_output(calibrated: Path) -> None:
+    done = run("calibrate", RESULT, *FLAGS, "--out", "-")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == (calibrated / "calibration/own.yaml").read_text(encoding="utf-8")
+
+
+def test_an_own_calibration_extends_the_shipped_one(calibrated: Path) -> None:
+    document = parse((calibrated / "calibration/own.yaml").read_text(encoding="utf-8"), "own.yaml")[0]
+    assert document is not None
+    data = document.data
+    assert (data["name"], data["extends"]) == ("own", "default")
+    assert list(data["gpus"]) == ["H100-SXM-80GB"]
+    assert [(level["gpu"], level["family"], level["weights"]) for level in data["levels"]] == [
+        ("H100-SXM-80GB", "dense", "bf16")
+    ]
+    assert "constants" not in data
+
+
+def test_estimates_of_the_measured_combination_follow_the_measurement(calibrated: Path) -> None:
+    before, after = tpot_s(*H100_8B), tpot_s(*H100_8B, "--catalog", calibrated)
+    assert after > 1.15 * before
+
+
+def test_other_combinations_on_that_gpu_hardly_move(calibrated: Path) -> None:
+    before, after = (tpot_s(*H100_8B, "--weights", "fp8", *more) for more in ((), ("--catalog", calibrated)))
+    assert after == pytest.approx(before, rel=0.1)
+
+
+@pytest.mark.parametrize("other", ["l40s", "b200", "mi300x"])
+def test_estimates_on_other_gpus_stay_the_same(other: str, calibrated: Path) -> None:
+    arguments = ("estimate", "--model", "llama-3.1-8b", "--gpu", other, "--concurrency", "64", "--format", "json")
+    assert run(*arguments, "--catalog", calibrated).out == run(*arguments).out
+
+
+def test_validate_scores_with_the_calibration_of_the_folder(calibrated: Path) -> None:
+    errors = [
+        answered("validate", RESULT, *FLAGS, *more)["metrics"]["tpot_ms"]["mean_of_group_medians"]
+        for more in ((), ("--catalog", calibrated))
+    ]
+    assert errors[1] < 0.5 * errors[0]
+
+
+def test_rows_that_calibrate_cannot_use_are_named(tmp_path: Path) -> None:
+    answer = answered("calibrate", write(tmp_path / "some.csv", {}, {"gpu": "Voodoo 2"}))
+    assert (answer["rows"], answer["used"]) == (2, 1)
+    assert answer["skipped"] == {"GPU Voodoo 2: not in the catalog": 1}
+
+
+@pytest.mark.parametrize("full", [(), ("--full",)])
+def test_calibrate_writes_nothing_without_a_row_to_use(full: tuple[str, ...], tmp_path: Path) -> None:
+    out = tmp_path / "own.yaml"
+    done = run("calibrate", write(tmp_path / "none.csv", {"gpu": "Voodoo 2"}), "--out", out, *full)
+    assert (done.code, done.out) == (1, "")
+    assert "no row can be fitted; of most: GPU Voodoo 2: not in the catalog" in done.err
+    assert not out.exists()
+
+
+def test_calibrate_refuses_a_file_it_cannot_write_before_it_fits(tmp_path: Path) -> None:
+    done = run("calibrate", SPEEDS, "--full", "--out", tmp_path / "missing" / "own.yaml")
+    assert done.code == 64
+    assert "missing" in done.err
+
+
+def test_calibrating_again_beside_the_last_calibration_gives_the_same_file(calibrated: Path) -> None:
+    again = run("calibrate", RESULT, *FLAGS, "--catalog", calibrated, "--out", "-")
+    assert again.out == (calibrated / "calibration/own.yaml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["", "../own", "a b", "x" * 65, "a\x1b[31m"])
+def test_a_calibration_is_named_in_plain_words(name: str) -> None:
+    done = run("calibrate", RESULT, *FLAGS, "--name", name)
+    assert (done.code, done.out) == (64, "")
+    assert "--name" in done.err
+
+
+def test_a_calibration_is_named_as_its_file(tmp_path: Path) -> None:
+    assert run("calibrate", RESULT, *FLAGS, "--out", tmp_path / "lab.yaml").code == 0
+    assert 'name: "lab"' in (tmp_path / "lab.yaml").read_text(encoding="utf-8")
+
+
+def test_all_constants_need_many_rows(tmp_path: Path) -> None:
+    done = run("calibrate", write(tmp_path / "few.csv", {}), "--full")
+    assert done.code == 1
+    assert "--full needs 200 rows of 3 sources" in done.err
+
+
+@pytest.mark.parametrize(
+    ("line", "where"),
+    [
+        ("levels: {a: 1}", "levels"),
+        ("gpus: [1]", "gpus"),
+        ("level: []", "level"),
+        ("extends: Default", "extends"),
+        ("gpus: {H100-SXM-80GB: {weights: 800.0, kv: 0, compute: 0, layer: 0}}", "weights"),
+        ("gpus: {Voodoo-2: {weights: 0.1, kv: 0, compute: 0, layer: 0}}", "Voodoo-2"),
+        ("name: other", "name"),
+    ],
+)
+@pytest.mark.parametrize("command", ["validate", "calibrate"])
+def test_an_own_calibration_that_is_wrong_is_said_where(
+    command: str, line: str, where: str, calibrated: Path, tmp_path: Path
+) -> None:
+    broken = tmp_path / "catalog"
+    shutil.copytree(calibrated, broken)
+    file = broken / "calibration/own.yaml"
+    key = line.partition(":")[0]
+    kept = [part for part in yaml.safe_load(file.read_text(encoding="utf-8")).items() if part[0] != key]
+    file.write_text(yaml.safe_dump(dict(kept)) + line + "\n", encoding="utf-8")
+    done = run(command, RESULT, *FLAGS, "--catalog", broken)
+    assert (done.code, done.out) == (1, "")
+    assert where in done.err
+
+
+def test_flags_fill_blank_cells_of_tables(tmp_path: Path) -> None:
+    blank = write(tmp_path / "blank.csv", {"gpu": "", "engine": ""})
+    assert answered("validate", blank)["scored"] == 0
+    assert answered("validate", blank, "--gpu", "h100-sxm", "--engine", "vLLM 0.19.1")["scored"] == 1
+
+
+def test_flags_of_speeds_are_refused_for_start_up_logs() -> None:
+    done = run("validate", LOGS, "--gpu", "h100-sxm")
+    assert done.code == 1
+    assert "these are start-up logs" in done.err
+
+
+@pytest.mark.parametrize("flags", [("--gpu", "nope"), ("--model", "no-such/model-1b")])
+def test_flags_that_name_nothing_are_wrong_input(flags: tuple[str, str]) -> None:
+    done = run("validate", RESULT, *flags)
+    assert (done.code, done.out) == (1, "")
+    assert flags[1] in done.err
