@@ -20,6 +20,8 @@ from planner.units import UnitError, parse_quantity
 LEAST_RATE = 1e-6
 MOST_RATE = 1e9
 MOST_TOKENS = 10**9
+MOST_SEQUENCES = 65_536
+LEAST_CONFIDENCE = 0.5
 MOST_MEDIA = 10_000
 LEAST_UTILIZATION = 0.01
 LEAST_TIME_S = 1e-6
@@ -38,7 +40,7 @@ ModelOption = Annotated[
     str, flag("--model", "Model of the catalog, or the path of a config.json.", metavar="NAME|FILE", show_default=False)
 ]
 GpuOption = Annotated[str, flag("--gpu", "GPU of the catalog.", metavar="NAME", show_default=False)]
-TpOption = Annotated[str, flag("--tp", "Tensor parallelism.", metavar="N")]
+TpOption = Annotated[str | None, listed_flag("--tp", "Tensor parallelism; default: 1.", "N")]
 PpOption = Annotated[str, flag("--pp", "Pipeline stages.", metavar="N")]
 EpOption = Annotated[str, flag("--ep", "Expert parallelism: 1, or all GPUs of a stage.", metavar="N")]
 DpOption = Annotated[str, flag("--dp", "Attention data parallelism of mixture-of-experts models.", metavar="N")]
@@ -52,7 +54,7 @@ KvOption = Annotated[str | None, listed_flag("--kv", "KV format; default: bf16."
 InputOption = Annotated[str | None, listed_flag("--input", "Prompt tokens of a request; default: 1024.", "N")]
 OutputOption = Annotated[str | None, listed_flag("--output", "Generated tokens of a request; default: 256.", "N")]
 BatchOption = Annotated[
-    str | None, listed_flag("--batch", "Load: one decode step of so many sequences; default: 1.", "N")
+    str | None, listed_flag("--batch", "Load: one decode step of so many sequences, or all that fit; default: 1.", "N")
 ]
 ConcurrencyOption = Annotated[
     str | None, listed_flag("--concurrency", "Load: so many requests in flight, each followed by the next.", "N")
@@ -96,10 +98,10 @@ TargetsOption = Annotated[
     listed_flag("--lora-targets", f"Projections with adapters: {','.join(TARGETS)}; default: all.", "NAME,..."),
 ]
 DraftOption = Annotated[
-    str | None, listed_flag("--draft", "Draft model of speculative decoding, in memory too.", "NAME")
+    str | None, listed_flag("--draft", "Draft model of speculative decoding, in memory too.", "NAME|FILE")
 ]
 ConfidenceOption = Annotated[
-    str, flag("--confidence", "Share of such deployments that times hold for.", metavar="SHARE")
+    str, flag("--confidence", "Share of such deployments that times hold for, from 50 %.", metavar="SHARE")
 ]
 FindOption = Annotated[
     Search | None,
@@ -113,18 +115,23 @@ ExplainOption = Annotated[
 FormatOption = Annotated[Format, typer.Option("--format", help="How to print the answer.")]
 
 
-def tokens(name: str, text: str | None) -> int | None:
+def tokens(name: str, text: str | None, most: int = MOST_TOKENS) -> int | None:
     """Read a count of tokens or sequences, None for an absent flag."""
     if text is None:
         return None
     value = grid.single(name, text, grid.count)
-    if value > MOST_TOKENS:
-        usage_error(f"{name}: {grid.quoted(text)} is too many; legal: 1 to {MOST_TOKENS:,}")
+    if value > most:
+        usage_error(f"{name}: {grid.quoted(text)} is too many; legal: 1 to {most:,}")
     return value
 
 
-def degree(name: str, text: str) -> int:
-    """Read a degree of parallelism."""
+def sequences(name: str, text: str | None) -> int | None:
+    """Read how many sequences an engine may run at once."""
+    return tokens(name, text, MOST_SEQUENCES)
+
+
+def degree(name: str, text: str | None) -> int:
+    """Read a degree of parallelism, 1 for an absent flag."""
     return tokens(name, text) or 1
 
 
@@ -157,10 +164,10 @@ def block(name: str, text: str | None) -> int | None:
 
 
 def confidence(name: str, text: str) -> float:
-    """Read a confidence, both ends excluded."""
+    """Read a confidence, within the bounds of a spec."""
     value = _parsed(name, text, "share")
-    if not 0.001 <= value <= 0.999:
-        usage_error(f"{name}: {grid.quoted(text)} is no confidence; legal: 0.1 % to 99.9 %")
+    if not LEAST_CONFIDENCE <= value < 1.0:
+        usage_error(f"{name}: {grid.quoted(text)} is no confidence; legal: at least 50 % and below 100 %")
     return value
 
 
@@ -175,6 +182,14 @@ def lora(max_loras: str | None, rank: str | None, targets: str | None) -> Lora |
         usage_error("--lora-rank is missing: adapters need --max-loras N and --lora-rank N")
     named = grid.items("--lora-targets", targets, lambda f, item: grid.one_of(TARGETS)(f, item.removesuffix("_proj")))
     return Lora(count, width, tuple(dict.fromkeys(named)) or TARGETS)
+
+
+def leave_out_searched(search: Search | None, given: dict[str, str | None], shares: bool) -> None:
+    """Leave when a flag states what a search looks for. `shares`: other degrees depend on the tensor parallelism."""
+    flag_of = {Search.MAX_MODEL_LEN: "--max-model-len"} | ({} if shares else {Search.MIN_TP: "--tp"})
+    name = None if search is None else flag_of.get(search)
+    if name is not None and given[name] is not None:
+        usage_error(f"{name}: --find {search} searches for it: leave it out")
 
 
 def load(

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from planner.estimate.deployment import DEFAULT_CONFIDENCE, Deployment
 from planner.estimate.memory import Fit
 from planner.estimate.remedies import Remedy
 from planner.physics.bands import Provenance
+from planner.plan.levers import LEVERS
+
+if TYPE_CHECKING:
+    from planner.plan.schema import Resource
 
 
 class LoadKind(StrEnum):
@@ -69,10 +74,11 @@ class Sureness:
 class Speed:
     """What a deployment does under a load; all times hold with the confidence of `sureness`.
 
-    `batch` sequences are in decode on average. `step_parts_s` is a step at that batch with the prompt tokens that come
+    `batch` sequences are in decode on average, for one step no more than the replica runs. `step_parts_s` is a step at that batch with the prompt tokens that come
     with it; the parts sum to `step_s`. `times` is None where the load is more than the replica can bear, that is
     above `most_requests_per_s`. `held` is how many such sequences the KV cache holds, `waiting_s` how long a request
-    waits for room in it. `step_bytes` and `step_flops` are what one GPU streams and computes in the step.
+    waits for room in it. `step_bytes` and `step_flops` are what one GPU streams and computes in the step. `limited_by` is the
+    scarce resource, and `because` says of what.
     """
 
     load: Load
@@ -91,10 +97,15 @@ class Speed:
     times: Times | None
     sureness: Sureness
     regime: str
-    limited_by: str
-    lever: str
+    limited_by: Resource
+    because: str
     engine_class: str
     notes: Sequence[str] = ()
+
+    @property
+    def lever(self) -> str:
+        """What buys the scarce resource back."""
+        return LEVERS[self.limited_by]
 
 
 class Search(StrEnum):
@@ -108,12 +119,17 @@ class Search(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The answer of a search: the value, None when there is none, what it is, and what was tried on the way."""
+    """The answer of a search: the value, None when there is none, what it is, and what was tried on the way.
+
+    Where no rate holds the limits, `alone` is what a lone request takes and `limited_by` what that consists of.
+    """
 
     search: Search
     value: float | None
     sentence: str
     tried: Sequence[Mapping[str, object]] = ()
+    alone: Times | None = None
+    limited_by: Resource | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +143,7 @@ class Assumption:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Everything known about one deployment. `speed` is None where it does not fit."""
+    """Everything known about one deployment. `speed` is None where it does not fit, and where no rate was found."""
 
     fit: Fit
     longest_context: int
@@ -142,3 +158,10 @@ class Estimate:
     def deployment(self) -> Deployment:
         """The deployment that the answer is about."""
         return self.fit.deployment
+
+    @property
+    def limited_by(self) -> Resource:
+        """The scarce resource: the memory where there is no room."""
+        if self.speed is not None:
+            return self.speed.limited_by
+        return (self.found and self.found.limited_by) or "capacity"

@@ -98,6 +98,12 @@ class Deployment:
         return self.chunked_prefill
 
     @property
+    def states_batched_tokens(self) -> bool:
+        """Tell whether the tokens of a step are stated, and not the default that an engine raises by itself."""
+        default = default_batched_tokens(self.engine, self.device, self.architecture)
+        return self.asked.max_num_batched_tokens is not None or self.max_num_batched_tokens != default
+
+    @property
     def tokens(self) -> int:
         """Tokens of one request, input and output."""
         return self.input_tokens + self.output_tokens
@@ -150,7 +156,8 @@ def deploy(
     layout = over_nodes(_layout(asked, arch, engine), device)
     weights, kv = _formats(asked, arch, engine, device)
     longest, lengths = _lengths(asked, arch)
-    return Deployment(
+    batched = asked.max_num_batched_tokens or default_batched_tokens(engine, device, arch)
+    deployment = Deployment(
         model=arch.name,
         architecture=arch,
         entry=entry,
@@ -161,11 +168,11 @@ def deploy(
         kv=kv,
         utilization=engine.memory.default_fraction if asked.utilization is None else asked.utilization,
         max_model_len=longest,
-        max_num_seqs=asked.max_num_seqs or default_max_num_seqs(engine, device),
-        max_num_batched_tokens=asked.max_num_batched_tokens or default_batched_tokens(engine, device, arch),
+        max_num_seqs=asked.max_num_seqs or capped_max_num_seqs(engine, device, batched),
+        max_num_batched_tokens=batched,
         chunked_prefill=asked.chunked_prefill,
-        images=_media(asked.images),
-        videos=_media(asked.videos),
+        images=_media("--images", asked.images, arch),
+        videos=_media("--videos", asked.videos, arch),
         lora=asked.lora,
         draft=draft,
         input_tokens=lengths[0],
@@ -173,12 +180,46 @@ def deploy(
         stated_slots=(asked.max_num_seqs or 1) if engine.name == "llama.cpp" else 1,
         asked=asked,
     )
+    refused = refusal(deployment)
+    if refused is not None:
+        raise refused
+    return deployment
+
+
+def refusal(deployment: Deployment) -> DeploymentError | None:
+    """Return why the engine would not start with these settings, and what to write; None where nothing is known.
+
+    vLLM refuses steps of fewer tokens than sequences, and where prompts are whole steps, of fewer than a longest one.
+    """
+    d = deployment
+    steps, sequences, longest = d.max_num_batched_tokens, d.max_num_seqs, d.max_model_len
+    if d.engine.name != DEFAULT_ENGINE:
+        return None
+    if steps < sequences:
+        return DeploymentError(
+            "--max-num-seqs",
+            f"{DEFAULT_ENGINE} refuses {sequences:,} sequences with steps of {steps:,} tokens: every sequence needs a token"
+            f" of a step; write --max-num-seqs {steps} or less, or --max-num-batched-tokens {sequences} or more",
+        )
+    if d.states_batched_tokens and not d.chunks and steps < longest:
+        return DeploymentError(
+            "--max-num-batched-tokens",
+            f"{DEFAULT_ENGINE} refuses steps of {steps:,} tokens for unsplit prompts of up to {longest:,}; write"
+            f" --chunked-prefill, --max-num-batched-tokens {longest} or more, or --max-model-len {steps} or less",
+        )
+    return None
 
 
 def default_max_num_seqs(engine: EngineProfile, device: Device) -> int:
     """Return the batch cap that an engine starts with; one of a single stream is told to serve as many as it can."""
     default = engine.memory.max_num_seqs_on(device)
     return default if default > 1 else engine.max_num_seqs
+
+
+def capped_max_num_seqs(engine: EngineProfile, device: Device, batched_tokens: int) -> int:
+    """Return the default batch cap, for vLLM no more than a step has tokens: it starts with no other."""
+    default = default_max_num_seqs(engine, device)
+    return min(default, batched_tokens) if engine.name == DEFAULT_ENGINE else default
 
 
 def default_batched_tokens(engine: EngineProfile, device: Device, arch: Architecture) -> int:
@@ -192,8 +233,9 @@ def on_gpu(deployment: Deployment, entry: GpuEntry) -> Deployment:
     """Return the deployment on another GPU; a batch cap that was the engine's default follows the GPU."""
     device = entry.device()
     d = replace(deployment, entry=entry, device=device, layout=over_nodes(deployment.layout, device))
-    if d.max_num_seqs == default_max_num_seqs(d.engine, deployment.device) and d.asked.max_num_seqs is None:
-        return replace(d, max_num_seqs=default_max_num_seqs(d.engine, device))
+    before = capped_max_num_seqs(d.engine, deployment.device, d.max_num_batched_tokens)
+    if d.max_num_seqs == before and d.asked.max_num_seqs is None:
+        return replace(d, max_num_seqs=capped_max_num_seqs(d.engine, device, d.max_num_batched_tokens))
     return d
 
 
@@ -304,7 +346,9 @@ def _lengths(asked: Request, arch: Architecture) -> tuple[int, tuple[int, int]]:
     return max(longest, sum(tokens)), tokens
 
 
-def _media(stated: int | None) -> int:
+def _media(flag: str, stated: int | None, arch: Architecture) -> int:
+    if stated and not arch.vision_patches:
+        raise DeploymentError(flag, f"{arch.name} reads text only; leave it out")
     return MEDIA_ITEMS // 2 if stated is None else stated
 
 

@@ -8,9 +8,10 @@ from planner.catalog import Catalog
 from planner.estimate.answer import Estimate, Found, Load, LoadKind, Search
 from planner.estimate.deployment import Deployment
 from planner.estimate.find import max_concurrency, max_model_len, min_tensor
-from planner.estimate.memory import fit, longest_context
+from planner.estimate.memory import Fit, fit, longest_context
 from planner.estimate.notes import assumptions, notes, warnings
 from planner.estimate.remedies import remedies
+from planner.estimate.words import brief
 
 
 def estimate(deployment: Deployment, load: Load, catalog: Catalog, search: Search | None = None) -> Estimate:
@@ -27,7 +28,8 @@ def estimate(deployment: Deployment, load: Load, catalog: Catalog, search: Searc
 
         speed = speed_of(held, load, catalog)
         if search is Search.MAX_RATE:
-            found = _rate_found(speed.requests_per_s, load)
+            found = _rate_found(speed.requests_per_s, load) or _no_rate(held, load, catalog)
+            speed = speed if found.value else None
     elif search is Search.MAX_RATE:
         found = Found(Search.MAX_RATE, None, "no rate: the deployment does not fit")
     return Estimate(
@@ -57,11 +59,30 @@ def _searched(deployment: Deployment, load: Load, search: Search | None) -> tupl
             return None, deployment, load
 
 
-def _rate_found(rate: float | None, load: Load) -> Found:
-    within = " and ".join(
-        f"{key.replace('_', ' ').upper().replace(' P', ' p')} of {limit:g} s"
-        for key, limit in sorted(load.limits_s.items())
-    )
+def _rate_found(rate: float | None, load: Load) -> Found | None:
     if not rate:
-        return Found(Search.MAX_RATE, None, f"no rate holds {within or 'a single request'}")
-    return Found(Search.MAX_RATE, rate, f"{rate:.3g} req/s on one replica" + (f" within {within}" if within else ""))
+        return None
+    within = f" within {_limits(load)}" if load.limits_s else ""
+    return Found(Search.MAX_RATE, rate, f"{rate:.3g} req/s on one replica{within}")
+
+
+def _no_rate(held: Fit, load: Load, catalog: Catalog) -> Found:
+    """Say what a lone request takes where even that misses the limits, and what this consists of."""
+    from planner.estimate.loaded import LEAST_RATE
+    from planner.estimate.speed import speed_of
+
+    idle = speed_of(held, replace(load, kind=LoadKind.RATE, value=LEAST_RATE), catalog)
+    if idle.times is None:
+        sentence = "no rate: the KV cache holds no request of these lengths under load"
+        return Found(Search.MAX_RATE, None, sentence, limited_by="capacity")
+    took = {key: float(getattr(idle.times, f"{key}_s")) for key in sorted(load.limits_s)}
+    missed = [key for key, time_s in took.items() if time_s > load.limits_s[key]] or list(took)
+    alone = " and ".join(f"{key.partition('_')[0].upper()} is {brief(took[key])}" for key in missed)
+    sentence = f"no rate holds {_limits(load)}: even alone {alone}"
+    return Found(Search.MAX_RATE, None, sentence, alone=idle.times, limited_by=idle.limited_by)
+
+
+def _limits(load: Load) -> str:
+    from planner.estimate.loaded import limit_name
+
+    return " and ".join(f"{limit_name(key)} of {brief(limit_s)}" for key, limit_s in sorted(load.limits_s.items()))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from planner.estimate.answer import Found, Search
 from planner.estimate.deployment import Deployment, legal_tensor_degrees
 from planner.estimate.memory import GIB, Fit, fit, longest_context
+from planner.estimate.words import counted
 
 MOST_TENSOR = 64
 
@@ -17,8 +18,9 @@ def max_concurrency(held: Fit) -> tuple[Found, Deployment]:
     is_stated = d.asked.input_tokens is not None or d.asked.output_tokens is not None
     tokens = d.tokens if is_stated else d.max_model_len
     count = held.sequences(tokens) if held.fits else 0
-    what = f"{d.input_tokens:,} + {d.output_tokens:,} tokens" if is_stated else f"{tokens:,} tokens (max_model_len)"
-    found = Found(Search.MAX_CONCURRENCY, count or None, f"{count:,} sequences of {what} at once, by memory")
+    stated = f"{d.input_tokens:,} + {d.output_tokens:,} tokens"
+    what = stated if is_stated else f"{counted(tokens, 'token')} (max_model_len)"
+    found = Found(Search.MAX_CONCURRENCY, count or None, f"{counted(count, 'sequence')} of {what} at once, by memory")
     if not is_stated:
         output = min(d.output_tokens, tokens - 1) or 1
         d = replace(d, input_tokens=max(tokens - output, 1), output_tokens=output)

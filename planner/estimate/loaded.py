@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +14,8 @@ from planner.candidates.types import Array, ResolvedModel, ResolvedWorkload, Sha
 from planner.estimate.answer import Load, LoadKind, Speed, Sureness, Times
 from planner.estimate.deployment import Deployment
 from planner.estimate.memory import Fit
-from planner.estimate.speed import named_parts, step_coefficients
+from planner.estimate.speed import named_parts, scarce_room, step_coefficients
+from planner.estimate.words import counted
 from planner.physics.bands import Provenance, factor
 from planner.physics.latency import Pairs, largest_batch, throughput
 from planner.physics.latency.flow import batch_limit, effective_slots
@@ -21,8 +23,11 @@ from planner.physics.latency.steps import lengthwise
 from planner.physics.loads import closed_loop
 from planner.physics.speed import step_bytes, step_flops, step_parts
 from planner.plan.assess import LATENCY_RTOL, LoadedPools, PoolLoad, PoolState, load_pools, mean_step, states
-from planner.plan.levers import LEVERS, limited_by, slowest_part
+from planner.plan.levers import limited_by, slowest_part, tightest
 from planner.spec import EngineSpec, ModelSpec, ReliabilitySpec, TrafficSpec, WorkloadSpec
+
+if TYPE_CHECKING:
+    from planner.plan.schema import Resource
 
 NAME = "requests"
 POINTS = 32
@@ -210,7 +215,7 @@ def _speed(
     step_load = [float(values[0]) for values in mean_step(at.pairs, at.mixes, at.batch)]
     c = step_coefficients(fit, knowledge)
     named = named_parts(step_parts(c, *step_load), shape.throughput_factor)
-    scarce = _scarce(load, state, times[0], workload, held, fit)
+    scarce, because = _scarce(load, state, times[0], workload, held, fit)
     sure = Sureness(
         provenance=shape.provenance,
         confidence=knowledge.confidence,
@@ -240,35 +245,46 @@ def _speed(
         sureness=sure,
         regime=slowest_part(state),
         limited_by=scarce,
-        lever=LEVERS[scarce],  # type: ignore[index]
+        because=because,
         engine_class=d.engine.speed_class(d.device.vendor),
-        notes=_notes(fit, load, times[0], held, most, waiting_s),
+        notes=_notes(load, times[0], held, most, waiting_s, because),
     )
 
 
 def _scarce(
     load: Load, state: PoolState, times: Times | None, workload: ResolvedWorkload, held: float, fit: Fit
-) -> str:
-    """Name the scarce resource as a plan does; where sequences wait for room, memory or the cap on sequences."""
-    if load.kind is LoadKind.CONCURRENCY and load.value > min(held, fit.deployment.max_num_seqs):
-        return "capacity" if held < fit.deployment.max_num_seqs else "queueing"
+) -> tuple[Resource, str]:
+    """Name the scarce resource as a plan with the same limits does, and say of what it is scarce.
+
+    Where sequences of a closed loop wait for room, it is memory or the cap on sequences.
+    """
+    room = scarce_room(fit, load, held) if load.kind is LoadKind.CONCURRENCY else None
+    if room is not None:
+        return room
     if times is None and held < 1.0:
-        return "capacity"
-    return limited_by(state, {NAME: workload}, state.mean_batch / max(held, LEAST_RATE))
+        return "capacity", "the KV cache holds no request of these lengths under load"
+    scarce = limited_by(state, {NAME: workload}, state.mean_batch / max(held, LEAST_RATE))
+    if scarce == "capacity":
+        return scarce, "the KV cache is the fullest"
+    _, key, _ = tightest(state, {NAME: workload})
+    if key:
+        return scarce, f"most of {limit_name(key)}, the tightest limit"
+    return scarce, "most of the mean step; no limits on latency are given"
 
 
-def _notes(fit: Fit, load: Load, times: Times | None, held: float, most: float, waiting_s: float) -> tuple[str, ...]:
-    d = fit.deployment
+def limit_name(key: str) -> str:
+    """Return a limit in words: `TTFT p95`."""
+    metric, _, percent = key.partition("_p")
+    return f"{metric.upper()} p{percent}"
+
+
+def _notes(
+    load: Load, times: Times | None, held: float, most: float, waiting_s: float, because: str
+) -> tuple[str, ...]:
     found: list[str] = ["all requests have these lengths; lengths that vary raise the 95th percentiles"]
     if load.kind is LoadKind.CONCURRENCY and waiting_s > 0.0:
-        what = (
-            f"the KV cache holds {held:,.1f} of them"
-            if held < d.max_num_seqs
-            else f"--max-num-seqs admits {d.max_num_seqs:,}"
-        )
-        found.append(
-            f"{load.value:,.0f} requests in flight: {what}; the engine queues the rest silently, {waiting_s:.3g} s each"
-        )
+        flying = f"{counted(load.value, 'request')} in flight"
+        found.append(f"{flying}: {because}; the engine queues the rest silently, {waiting_s:.3g} s each")
     if load.kind is LoadKind.RATE and times is None:
         found.append(
             f"{load.value:g} req/s is more than the {most:.3g} req/s that one replica bears: queues grow without end"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import floor
 
-from planner.estimate.deployment import Deployment
+from planner.estimate.deployment import Deployment, refusal
 from planner.physics.memory import FractionOf, HbmBudget, Outcome, hbm_budget, weight_parts
 
 GIB = 2.0**30
@@ -103,10 +103,15 @@ def longest_context(deployment: Deployment) -> int:
     A longer sequence needs more cache and, where whole prompts are one step, a larger step. Where the engine turns
     chunked prefill on from some length, lengths from there on are looked at first.
     """
+
+    def holds(tokens: int) -> bool:
+        longer = deployment.changed(max_model_len=tokens)
+        return refusal(longer) is None and fits(longer)
+
     own = deployment.architecture.max_position
     switch = deployment.engine.memory.chunked_from_tokens if deployment.chunked_prefill is None else 0
     for low, high in ((max(switch, 1), own), (1, min(switch - 1, own))):
-        found = largest(low, high, lambda tokens: fits(deployment.changed(max_model_len=tokens)))
+        found = largest(low, high, holds)
         if found:
             return found
     return 0

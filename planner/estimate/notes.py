@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from planner.catalog import Catalog
-from planner.catalog.engine import profile
+from planner.catalog.engine import profile, version_key
 from planner.estimate.answer import Assumption
-from planner.estimate.deployment import Deployment
+from planner.estimate.deployment import Deployment, default_max_num_seqs
 from planner.estimate.memory import GIB, Fit, budget_share
 from planner.estimate.memory import fit as fit_of
 from planner.estimate.remedies import FRACTION_NAMES
+from planner.estimate.words import counted
 from planner.physics.formats import weight_format
 from planner.physics.kernels import is_weight_only, remnant_rate
 from planner.physics.memory import FractionOf
@@ -27,7 +28,13 @@ TERA = 1e12
 
 def warnings(fit: Fit, catalog: Catalog) -> list[str]:
     """Return what can break the deployment, or is likely not what was meant."""
-    return [*_utilization(fit), *_margin(fit), *_uneven_heads(fit.deployment), *_next_version(fit, catalog)]
+    return [
+        *_unmeasured_version(fit.deployment, catalog),
+        *_utilization(fit),
+        *_margin(fit),
+        *_uneven_heads(fit.deployment),
+        *_next_version(fit, catalog),
+    ]
 
 
 def notes(fit: Fit, catalog: Catalog) -> list[str]:
@@ -62,7 +69,7 @@ def assumptions(deployment: Deployment) -> list[Assumption]:
         Assumption("max_model_len", f"{d.max_model_len}", "default: 32768, the model's own if less, input + output if more")
         if asked.max_model_len is None
         else None,
-        Assumption("max_num_seqs", f"{d.max_num_seqs}", f"default of {d.engine.name} on this GPU")
+        Assumption("max_num_seqs", f"{d.max_num_seqs}", _seqs_source(d))
         if asked.max_num_seqs is None
         else None,
         Assumption("max_num_batched_tokens", f"{d.max_num_batched_tokens}", default)
@@ -84,6 +91,28 @@ def assumptions(deployment: Deployment) -> list[Assumption]:
         else None,
     ]  # fmt: skip
     return [item for item in found if item is not None]
+
+
+def _seqs_source(d: Deployment) -> str:
+    default = default_max_num_seqs(d.engine, d.device)
+    if d.max_num_seqs < default:
+        return (
+            f"a step has no more tokens; the default of {d.engine.name} on this GPU is {default:,}, so write"
+            f" --max-num-seqs {d.max_num_seqs}: some versions refuse to start otherwise"
+        )
+    return f"default of {d.engine.name} on this GPU"
+
+
+def _unmeasured_version(d: Deployment, catalog: Catalog) -> Iterator[str]:
+    """Tell when a stated version lies outside of what was measured."""
+    engine, newest = d.engine, catalog.engine_file(d.engine.name).newest
+    if d.asked.engine_version is None or not (engine.extrapolated or engine.memory_extrapolated):
+        return
+    beyond = f", newer than the newest known, {newest}" if version_key(engine.version) > version_key(newest) else ""
+    yield (
+        f"{engine.name} {engine.version} is outside of what was measured{beyond}: memory is computed as for"
+        f" {engine.memory.versions}, speed as for {engine.versions}"
+    )
 
 
 def _utilization(fit: Fit) -> Iterator[str]:
@@ -167,7 +196,7 @@ def _windows(fit: Fit) -> Iterator[str]:
     if kv.local_bytes_per_token:
         parts = (
             f"{kv.global_bytes_per_token / 2**10:.1f} KiB per token in layers that see all,"
-            f" {kv.local_bytes_per_token / 2**10:.1f} KiB up to {kv.window_tokens:,.0f} tokens in layers with a window"
+            f" {kv.local_bytes_per_token / 2**10:.1f} KiB up to {counted(kv.window_tokens, 'token')} in layers with a window"
         )
         yield f"cache of a sequence: {parts}; KV tokens are concurrency x max_model_len, compare concurrency"
     elif kv.fixed_bytes and kv.global_bytes_per_token:
@@ -199,7 +228,7 @@ def _pool(fit: Fit) -> Iterator[str]:
     need = fit.sequence_bytes(d.tokens) / GIB
     yield (
         f"the KV pool of {fit.budget.kv_pool_bytes / GIB:.1f} GiB is reserved at start-up, used or not: a request of"
-        f" {d.tokens:,} tokens needs {need:.2f} GiB of it, and what finds no room queues silently"
+        f" {counted(d.tokens, 'token')} needs {need:.2f} GiB of it, and what finds no room queues silently"
     )
 
 
@@ -265,17 +294,29 @@ def _neighbours(fit: Fit, catalog: Catalog) -> Iterator[tuple[str, bool, Fit]]:
 def why(fit: Fit) -> str:
     """Return in one sentence what takes the memory and what is left for the cache."""
     d, budget = fit.deployment, fit.budget
-    part = max(fit.weight_parts, key=lambda name: fit.weight_parts[name])
-    share, kind = budget_share(fit), d.engine.memory.fraction_of
-    of = f"of the {share / GIB:.1f} GiB that {FRACTION_NAMES[kind]} {d.utilization:g} allows" if kind in (FractionOf.TOTAL, FractionOf.STATIC) else f"of {share / GIB:.1f} GiB"  # fmt: skip
-    mostly = f"{part.replace('_', ' ')} {fit.weight_parts[part] / GIB:.1f}"
-    rest = (
+    slots = counted(d.stated_slots, "sequence") if d.stated_slots > 1 else "one sequence"
+    need = f"{slots} of {counted(d.max_model_len, 'token')} {'need' if d.stated_slots > 1 else 'needs'}"
+    parts = (
         f"activations {budget.activation_bytes / GIB:.1f}, runtime {budget.runtime_bytes / GIB:.1f} and graphs"
-        f" {budget.graph_bytes / GIB:.1f} leave {budget.kv_pool_bytes / GIB:.1f} for the cache"
+        f" {budget.graph_bytes / GIB:.1f}"
     )
-    slots = f"{d.stated_slots} sequences" if d.stated_slots > 1 else "one sequence"
-    need = f"{slots} of {d.max_model_len:,} tokens {'need' if d.stated_slots > 1 else 'needs'}"
+    left = f"{budget.kv_pool_bytes / GIB:.1f}" if budget.kv_pool_bytes > 0.0 else "nothing"
     return (
-        f"weights take {budget.weights_bytes / GIB:.1f} {of} ({mostly}); {rest}; {need}"
+        f"{_weights_share(fit)}; {parts} leave {left} for the cache; {need}"
         f" {d.stated_slots * budget.longest_bytes / GIB:.1f}"
+    )
+
+
+def _weights_share(fit: Fit) -> str:
+    """Return what weights take of the memory that the engine may use, and their largest part."""
+    share, kind = budget_share(fit), fit.deployment.engine.memory.fraction_of
+    part = max(fit.weight_parts, key=lambda name: fit.weight_parts[name])
+    mostly = f"{part.replace('_', ' ')} {fit.weight_parts[part] / GIB:.1f}"
+    is_fraction = kind in (FractionOf.TOTAL, FractionOf.STATIC)
+    fraction = f"{FRACTION_NAMES[kind]} {fit.deployment.utilization:g}" if is_fraction else ""
+    size, there = f"{fit.budget.weights_bytes / GIB:.1f}", f"{share / GIB:.1f} GiB"
+    if fit.budget.weights_bytes > share:
+        return f"weights need {size} GiB ({mostly}), {there} are there" + (f" ({fraction})" if is_fraction else "")
+    return (
+        f"weights take {size} of " + (f"the {there} that {fraction} allows" if is_fraction else there) + f" ({mostly})"
     )

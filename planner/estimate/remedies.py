@@ -8,8 +8,16 @@ from enum import StrEnum
 from itertools import combinations
 
 from planner.catalog import Catalog
-from planner.estimate.deployment import Deployment, legal_tensor_degrees, legal_weights, on_gpu
+from planner.estimate.deployment import (
+    Deployment,
+    default_max_num_seqs,
+    legal_tensor_degrees,
+    legal_weights,
+    on_gpu,
+    refusal,
+)
 from planner.estimate.memory import Fit, fit, fits, longest_context
+from planner.estimate.words import counted
 from planner.physics.formats import kv_format, weight_format
 from planner.physics.kernels import unsupported
 from planner.physics.memory import FractionOf, weights_bytes
@@ -97,13 +105,17 @@ def _levers(deployment: Deployment, catalog: Catalog) -> Iterator[_Lever]:
 
 
 def _mildest(lever: _Lever, deployment: Deployment) -> Remedy | None:
-    found = next((s for s in lever.settings(deployment) if fits(s.deployment)), None)
+    found = next((s for s in _accepted(lever, deployment) if fits(s.deployment)), None)
     return None if found is None else Remedy(found.change, found.flags, lever.cost, fit(found.deployment))
+
+
+def _accepted(lever: _Lever, deployment: Deployment) -> Iterator[_Setting]:
+    return (setting for setting in lever.settings(deployment) if refusal(setting.deployment) is None)
 
 
 def _pair(first: _Lever, second: _Lever, deployment: Deployment) -> Remedy | None:
     """Return the mildest setting of `first` with which some setting of `second` fits, and the mildest of that."""
-    options = list(first.settings(deployment))
+    options = list(_accepted(first, deployment))
     if not options or _mildest(second, options[-1].deployment) is None:
         return None
     for one in options:
@@ -131,7 +143,7 @@ def _media(d: Deployment) -> Iterator[_Setting]:
     images, videos = d.images, d.videos
     while images + videos > 0:
         images, videos = (images, videos - 1) if videos > 0 else (images - 1, 0)
-        what = f"{images} image{'' if images == 1 else 's'} and {videos} video{'' if videos == 1 else 's'}"
+        what = f"{counted(images, 'image')} and {counted(videos, 'video')}"
         flags = f"--images {images} --videos {videos}"
         yield _Setting(f"allow {what} per prompt", flags, d.changed(images=images, videos=videos))
 
@@ -140,7 +152,7 @@ def _batched_tokens(d: Deployment) -> Iterator[_Setting]:
     tokens = d.max_num_batched_tokens // 2
     while tokens >= LEAST_BATCHED_TOKENS:
         yield _Setting(
-            f"steps of {tokens:,} tokens",
+            f"steps of {counted(tokens, 'token')}",
             f"--max-num-batched-tokens {tokens}",
             d.changed(max_num_batched_tokens=tokens),
         )
@@ -152,7 +164,7 @@ def _num_seqs(d: Deployment) -> Iterator[_Setting]:
     while count >= (1 if d.stated_slots > 1 else LEAST_NUM_SEQS):
         slots = count if d.stated_slots > 1 else 1
         changed = d.changed(max_num_seqs=count, stated_slots=slots)
-        yield _Setting(f"at most {count} sequences at once", f"--max-num-seqs {count}", changed)
+        yield _Setting(f"at most {counted(count, 'sequence')} at once", f"--max-num-seqs {count}", changed)
         count //= 2
 
 
@@ -189,7 +201,7 @@ def _length(d: Deployment) -> Iterator[_Setting]:
 
 def _shorter(d: Deployment, tokens: int) -> _Setting:
     return _Setting(
-        f"sequences of at most {tokens:,} tokens", f"--max-model-len {tokens}", d.changed(max_model_len=tokens)
+        f"sequences of at most {counted(tokens, 'token')}", f"--max-model-len {tokens}", d.changed(max_model_len=tokens)
     )
 
 
@@ -236,6 +248,14 @@ def _experts(d: Deployment, tensor: int) -> int:
     return tensor * d.layout.attention_data if d.layout.expert > 1 else 1
 
 
+def _seqs_flag(d: Deployment) -> str:
+    """Return the flag for a default batch cap that was lowered to the tokens of a step, else nothing."""
+    is_lowered = (
+        d.max_num_seqs < default_max_num_seqs(d.engine, d.device) and d.max_num_seqs == d.max_num_batched_tokens
+    )
+    return f" --max-num-seqs {d.max_num_seqs}" if is_lowered and d.asked.max_num_seqs is None else ""
+
+
 def _gpus_of(deployment: Deployment, catalog: Catalog) -> Callable[[Deployment], Iterator[_Setting]]:
     """GPUs of the catalog with more memory, the smallest first; those that are no slower come before all others."""
     found: list[tuple[bool, float, str]] = []
@@ -256,6 +276,7 @@ def _gpus_of(deployment: Deployment, catalog: Catalog) -> Callable[[Deployment],
         for name in larger():
             changed = on_gpu(d, catalog.gpu(name))
             if unsupported(d.engine.name, d.weights, d.kv, changed.device) is None:
-                yield _Setting(f"a GPU with more memory: {name}", f"--gpu {name}", changed)
+                flags = f"--gpu {name}" + _seqs_flag(changed)
+                yield _Setting(f"a GPU with more memory: {name}", flags, changed)
 
     return settings

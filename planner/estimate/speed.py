@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from planner.candidates.knowledge import Knowledge
 from planner.catalog import Catalog
 from planner.estimate.answer import Load, LoadKind, Speed, Sureness, Times
 from planner.estimate.memory import Fit
+from planner.estimate.words import counted
 from planner.physics.loads import mean_context
 from planner.physics.speed import (
     StepCoefficients,
@@ -19,9 +21,11 @@ from planner.physics.speed import (
     step_parts,
     step_s,
 )
-from planner.plan.levers import LEVERS
 
-RESOURCES = ("bandwidth", "compute", "interconnect", "overhead")
+if TYPE_CHECKING:
+    from planner.plan.schema import Resource
+
+RESOURCES: tuple[Resource, ...] = ("bandwidth", "compute", "interconnect", "overhead")
 
 
 def speed_of(fit: Fit, load: Load, catalog: Catalog) -> Speed:
@@ -68,8 +72,12 @@ def sureness(fit: Fit, knowledge: Knowledge, times: Callable[[float, float], Tim
 
 
 def _one_step(fit: Fit, load: Load, knowledge: Knowledge) -> Speed:
-    """Return a decode step of `load.value` sequences, and a prompt that an idle replica computes alone."""
-    d, batch = fit.deployment, load.value
+    """Return a decode step of `load.value` sequences, and a prompt that an idle replica computes alone.
+
+    The step has no more sequences than the replica runs: those that find no room in the cache wait outside of it.
+    """
+    d, held = fit.deployment, float(fit.sequences(fit.deployment.tokens))
+    batch = max(min(load.value, held, float(d.max_num_seqs)), 1.0)
     c = step_coefficients(fit, knowledge)
     streams = float(c.streams)
     sequences = max(batch / streams, 1.0)
@@ -84,10 +92,11 @@ def _one_step(fit: Fit, load: Load, knowledge: Knowledge) -> Speed:
     sure = sureness(fit, knowledge, times)
     named = named_parts(parts, sure.factor)
     split = resource_seconds(c, sequences, sequences, context)
-    resource = {name: max(sure.factor * float(getattr(split, f"{name}_s")), 0.0) for name in RESOURCES}
-    regime = max(RESOURCES, key=resource.__getitem__)
-    held = float(fit.sequences(d.tokens))
-    scarce = "capacity" if batch > held else regime
+    resource: dict[str, float] = {
+        name: max(sure.factor * float(getattr(split, f"{name}_s")), 0.0) for name in RESOURCES
+    }
+    regime = max(RESOURCES, key=lambda name: resource[name])
+    scarce, because = scarce_room(fit, load, held) or (regime, "most of a decode step")
     return Speed(
         load=load,
         input_tokens=d.input_tokens,
@@ -106,9 +115,9 @@ def _one_step(fit: Fit, load: Load, knowledge: Knowledge) -> Speed:
         sureness=sure,
         regime=regime,
         limited_by=scarce,
-        lever=LEVERS[scarce],  # type: ignore[index]
+        because=because,
         engine_class=d.engine.speed_class(d.device.vendor),
-        notes=_batch_notes(fit, batch, held),
+        notes=_batch_notes(load, batch, because),
     )
 
 
@@ -123,14 +132,20 @@ def _prompt_s(fit: Fit, c: StepCoefficients) -> float:
     return float(c.prefill_factor) * seconds
 
 
-def _batch_notes(fit: Fit, batch: float, held: float) -> tuple[str, ...]:
+def scarce_room(fit: Fit, load: Load, held: float) -> tuple[Resource, str] | None:
+    """Return what keeps sequences of a load waiting, and in which words: the cache or the cap; None where all run."""
     d = fit.deployment
+    cap = d.max_num_seqs
+    if load.value <= min(held, cap):
+        return None
+    if held < cap:
+        size = f"{held:,.1f}".removesuffix(".0")
+        return "capacity", f"the KV cache holds {size} of them, {counted(d.tokens, 'token')} each"
+    return "queueing", f"--max-num-seqs admits {cap:,} of them"
+
+
+def _batch_notes(load: Load, batch: float, because: str) -> tuple[str, ...]:
     found = ["without queueing: time to first token is that of one prompt on an idle replica"]
-    if batch > held:
-        found.append(
-            f"the KV cache holds {held:,.0f} sequences of {d.tokens:,} tokens, not {batch:,.0f}: the engine queues the rest"
-            " silently"
-        )
-    if batch > d.max_num_seqs:
-        found.append(f"--max-num-seqs {d.max_num_seqs:,} caps the batch below {batch:,.0f}")
+    if batch < load.value:
+        found.append(f"{counted(load.value, 'sequence')}: {because}; the engine queues the rest silently")
     return tuple(found)

@@ -46,7 +46,7 @@ PARTS = {
 
 def render(estimate: Estimate, explain: bool = False) -> list[str]:
     """Return an estimate as lines: what was found, whether it fits, memory, speed, and what to say about them."""
-    lines = list(_headline(estimate))
+    lines = [*_headline(estimate), *(line for w in estimate.warnings for line in _folded("warning: ", w))]
     lines += ["", *_memory(estimate)]
     if estimate.remedies:
         lines += ["", *_remedies(estimate)]
@@ -54,8 +54,7 @@ def render(estimate: Estimate, explain: bool = False) -> list[str]:
         lines += ["", *_speed(estimate.speed)]
         if explain:
             lines += ["", *_step(estimate.speed), "", *_sources(estimate)]
-    said = [*(_folded("warning: ", w) for w in estimate.warnings), *(_folded("note: ", n) for n in estimate.notes)]
-    lines += ["", *(line for block in said for line in block)] if said else []
+    lines += ["", *(line for n in estimate.notes for line in _folded("note: ", n))] if estimate.notes else []
     if explain:
         assumed = (f"{a.key}: {a.value} ({a.source})" for a in estimate.assumptions)
         lines += ["", "Assumed", *(line for text in assumed for line in _folded("  ", text))]
@@ -109,8 +108,8 @@ def as_data(estimate: Estimate) -> dict[str, Any]:
         **_times(speed.times if speed else None),
         "band": None if speed is None else _band(speed),
         "regime": None if speed is None else speed.regime,
-        "limited_by": "capacity" if speed is None else speed.limited_by,
-        "lever": LEVERS["capacity"] if speed is None else speed.lever,
+        "limited_by": estimate.limited_by,
+        "lever": LEVERS[estimate.limited_by],
         "warnings": list(estimate.warnings),
         "notes": list(estimate.notes),
         "assumptions": [asdict(a) for a in estimate.assumptions],
@@ -201,6 +200,7 @@ def _found(estimate: Estimate) -> dict[str, Any]:
         "find": found.search.value,
         "value": found.value,
         "sentence": found.sentence,
+        "alone": found.alone and {key: _times(found.alone)[key] for key in ("ttft_s", "tpot_s")},
         "tried": [dict(row) for row in found.tried],
     }
 
@@ -213,7 +213,7 @@ def _headline(estimate: Estimate) -> Iterator[str]:
     yield f"{d.model} on {where} ({_degrees(d)}), {d.weights} weights, {d.kv} KV, {d.engine.name} {d.engine.version}"
     if held.fits:
         barely = "barely fits" if held.spare_bytes < NARROW_MARGIN_BYTES else "fits"
-        yield f"{barely}, with {gib(held.spare_bytes)} GiB per GPU beside one sequence of {d.max_model_len:,} tokens"
+        yield f"{barely}, with {gib(held.spare_bytes)} GiB per GPU beside one sequence of {count(d.max_model_len, 'token')}"
         if held.spare_bytes < NARROW_MARGIN_BYTES:
             yield from _folded("  ", why(held))
         return
@@ -240,14 +240,15 @@ def _memory(estimate: Estimate) -> Iterator[str]:
     d, held, budget = estimate.deployment, estimate.fit, estimate.fit.budget
     parts = sorted(held.weight_parts.items(), key=lambda item: -item[1])
     weights = ", ".join(f"{name.replace('_', ' ')} {gib(size)}" for name, size in parts if size >= SHOWN_PART)
-    steps = f"steps of {d.max_num_batched_tokens:,} tokens" if d.chunks else "whole prompts as steps"
+    steps = f"steps of {count(d.max_num_batched_tokens, 'token')}" if d.chunks else "whole prompts as steps"
     media = f", {count(d.images, 'image')} and {count(d.videos, 'video')}" if d.architecture.vision_patches else ""
-    pool = f"{budget.kv_tokens:,.0f} tokens, {number(budget.max_concurrency)} sequences of {d.max_model_len:,}"
+    held_most = f"{number(budget.max_concurrency)} sequence{'' if budget.max_concurrency == 1.0 else 's'}"
+    pool = f"{budget.kv_tokens:,.0f} tokens, {held_most} of {d.max_model_len:,}"
     yield f"{'Memory per GPU':<16}{'GiB':>7}"
     rows = (
         ("usable", budget.usable_bytes, ""),
         ("weights", budget.weights_bytes, weights),
-        ("activations", budget.activation_bytes, f"{steps}, {d.max_num_seqs:,} sequences{media}"),
+        ("activations", budget.activation_bytes, f"{steps}, {count(d.max_num_seqs, 'sequence')}{media}"),
         ("runtime", budget.runtime_bytes, ""),
         ("graphs", budget.graph_bytes, ""),
         ("KV pool", budget.kv_pool_bytes, pool),
@@ -270,7 +271,7 @@ def _remedies(estimate: Estimate) -> Iterator[str]:
         held = remedy.fit
         effect = (
             f"{gib(held.budget.kv_pool_bytes)} GiB pool, {number(held.budget.max_concurrency)} x"
-            f" {held.deployment.max_model_len:,} tokens"
+            f" {count(held.deployment.max_model_len, 'token')}"
         )
         yield f"  {remedy.cost.value:<9}  {remedy.flags:<{flags}}  {remedy.change:<{change}}  {effect}"
     rest = len(estimate.remedies) - len(shown)
@@ -280,10 +281,11 @@ def _remedies(estimate: Estimate) -> Iterator[str]:
 
 def _speed(speed: Speed) -> Iterator[str]:
     sure, times = speed.sureness, speed.times
-    yield f"Speed {_what(speed)}, {speed.input_tokens:,} tokens in and {speed.output_tokens:,} out"
+    yield f"Speed {_what(speed)}, {count(speed.input_tokens, 'token')} in and {speed.output_tokens:,} out"
     if times is None:
         most = speed.most_requests_per_s or 0.0
-        yield f"  more than one replica bears: at most {number(most)} req/s"
+        is_rate = speed.load.kind is LoadKind.RATE and most > 0.0
+        yield f"  more than one replica bears: at most {number(most)} req/s" if is_rate else "  one replica bears none"
     else:
         requests = f", {number(speed.requests_per_s)} req/s" if speed.requests_per_s else ""
         yield f"  throughput  {number(times.output_tokens_per_s)} output tokens/s{requests}{_range(speed, 'output_tokens_per_s')}"
@@ -295,28 +297,37 @@ def _speed(speed: Speed) -> Iterator[str]:
         f"{name} {share(part / total)}" for name, part in speed.resource_s.items() if part > LEAST_SHARE * total
     )
     if speed.most_requests_per_s is not None and times is not None:
-        yield f"  one replica bears at most {number(speed.most_requests_per_s)} req/s; {number(speed.batch)} sequences run"
+        most_text = f"at most {number(speed.most_requests_per_s)} req/s"
+        is_loop = speed.load.kind is LoadKind.CONCURRENCY
+        bears = f"with independent arrivals {most_text}" if is_loop else f"one replica bears {most_text}"
+        yield f"  {bears}; {_running(speed.batch)}"
     yield f"  step        {seconds(speed.step_s)}: {split}"
-    at = f"{sure.confidence:.0%}".replace("%", " %")
+    at = f"{number(100.0 * sure.confidence, 6)} %"
     yield from _folded(
         "  ",
         f"times hold at {at} confidence (x {number(sure.factor)}; TTFT x {number(sure.ttft_factor)}); class"
         f" {sure.provenance.letter}: {PROVENANCE[sure.provenance.line]}; 80 % of them within x {number(sure.p80)}",
     )
-    yield from _folded("  ", f"limited by {speed.limited_by}; lever: {speed.lever}")
+    yield from _folded("  ", f"limited by {speed.limited_by} ({speed.because}); lever: {speed.lever}")
 
 
 def _what(speed: Speed) -> str:
     value = number(speed.load.value, 6)
     match speed.load.kind:
         case LoadKind.BATCH:
-            return f"of one decode step at batch {value}"
+            ran = number(speed.batch, 6)
+            return f"of one decode step at batch {ran}" + (f", not {value}" if speed.batch < speed.load.value else "")
         case LoadKind.CONCURRENCY:
-            return f"with {value} requests in flight"
+            return f"with {value} request{'' if speed.load.value == 1.0 else 's'} in flight"
         case LoadKind.RATE:
             return f"at {value} req/s"
         case LoadKind.MAX:
             return "at the largest rate"
+
+
+def _running(batch: float) -> str:
+    text = number(batch)
+    return f"{text} sequence runs" if text == "1" else f"{text} sequences run"
 
 
 def _range(speed: Speed, name: str) -> str:
@@ -337,7 +348,7 @@ def _range(speed: Speed, name: str) -> str:
 
 
 def _step(speed: Speed) -> Iterator[str]:
-    yield f"Step at {number(speed.batch)} sequences: {seconds(speed.step_s)}"
+    yield f"Step at {number(speed.batch)} sequence{'' if speed.batch == 1.0 else 's'}: {seconds(speed.step_s)}"
     for key, size in speed.step_parts_s.items():
         if size > LEAST_SHARE**2 * speed.step_s:
             name, about = PARTS[key]

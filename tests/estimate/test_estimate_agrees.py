@@ -7,14 +7,16 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from estimate_cases import CATALOG, deployed
+from estimate_cases import CATALOG, LLAMA_8B, deployed, estimated, fitted
 
 from planner.candidates.knowledge import Knowledge
 from planner.candidates.models import resolve_models
 from planner.candidates.traffic import resolve_workloads
+from planner.estimate.answer import Load, LoadKind, Search
 from planner.estimate.deployment import Deployment
 from planner.estimate.loaded import resolved_model, shape_of
 from planner.estimate.memory import fit
+from planner.estimate.speed import speed_of
 from planner.physics.bands import Provenance
 from planner.pipeline import Options, Prepared, make_plan, prepare
 from planner.plan.assess import PoolLoad, assess
@@ -25,6 +27,20 @@ from planner.spec import load_spec
 ROOT = Path(__file__).parents[2]
 SPEC = ROOT / "specs" / "prod.yaml"
 NAMES = [pool["name"] for pool in json.loads((ROOT / "tests/data/plans/prod.json").read_text())["pools"]]
+
+ONE_GPU = """version: 1
+fleet: one
+models:
+  chat: {{use: meta-llama/Llama-3.1-8B-Instruct, weights: [bf16], kv_cache: [bf16], max_model_len: 8192}}
+workloads:
+  requests:
+    model: chat
+    traffic: {{rate: {rate} req/s, input_tokens: 1024, output_tokens: 256}}
+    slo: {slo}
+supply:
+  offers:
+    - {{provider: aws, region: us-east-1, gpus: [L40S]}}
+"""
 
 
 @cache
@@ -72,6 +88,42 @@ def test_memory_is_that_of_the_plan(name: str) -> None:
     }
     assert pool.kv_tokens == budget.kv_tokens
     assert pool.max_concurrency == budget.max_concurrency
+
+
+@pytest.mark.parametrize(
+    ("slo", "limits_s"),
+    [
+        ("{tpot_p95: 50 ms}", {"tpot_p95": 0.05}),
+        ("{ttft_p95: 400 ms}", {"ttft_p95": 0.4}),
+        ("{ttft_p95: 2 s, tpot_p95: 100 ms}", {"ttft_p95": 2.0, "tpot_p95": 0.1}),
+    ],
+)
+@pytest.mark.parametrize("share", [0.4, 0.97])
+def test_what_is_scarce_is_that_of_a_plan_with_the_same_limits(
+    slo: str, limits_s: dict[str, float], share: float
+) -> None:
+    asked = {"weights": "bf16", "kv": "bf16", "max_model_len": 8192, "input_tokens": 1024, "output_tokens": 256}
+    most = estimated(LLAMA_8B, "L40S", search=Search.MAX_RATE, limits=limits_s, **asked)
+    assert most.found is not None
+    rate = share * (most.found.value or 0.0)
+    at_rate = speed_of(most.fit, Load(LoadKind.RATE, rate, limits_s=limits_s), CATALOG)
+    plan = make_plan(prepare(load_spec(ONE_GPU.format(rate=rate, slo=slo), "one.yaml"), CATALOG), Options())
+    (pool,) = plan.pools
+
+    assert pool.replicas == 1
+    assert at_rate.limited_by == pool.limited_by
+    assert at_rate.lever == pool.lever
+
+
+def test_a_loose_limit_does_not_change_what_tokens_consist_of() -> None:
+    asked = {"weights": "bf16", "max_model_len": 8192}
+    held = fitted(LLAMA_8B, "L40S", **asked)
+    named = [
+        speed_of(held, Load(LoadKind.RATE, 2.0, limits_s=limits), CATALOG).limited_by
+        for limits in ({}, {"tpot_p95": 0.05}, {"tpot_p95": 10.0})
+    ]
+
+    assert named == ["bandwidth"] * 3
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -99,4 +99,17 @@ def test_a_limit_that_nothing_holds_has_no_rate() -> None:
     done = estimated(LLAMA_70B, H100, search=Search.MAX_RATE, limits={"ttft_p95": 1e-5}, tensor=4)
 
     assert done.found is not None
-    assert (done.found.value, done.found.sentence) == (None, "no rate holds TTFT p95 of 1e-05 s")
+    assert done.found.value is None
+    assert done.found.sentence.startswith("no rate holds TTFT p95 of 10 us: even alone TTFT is ")
+    assert done.speed is None
+    assert done.found.alone is not None
+    assert done.found.alone.ttft_p95_s > 0.01
+    assert done.limited_by == "compute"
+
+
+def test_a_failed_search_names_what_a_lone_token_is_short_of() -> None:
+    done = estimated(LLAMA_70B, H100, search=Search.MAX_RATE, limits={"tpot_p95": 1e-5}, tensor=4)
+    step = estimated(LLAMA_70B, H100, tensor=4).speed
+
+    assert step is not None
+    assert done.limited_by == step.limited_by

@@ -21,6 +21,8 @@ some = settings(max_examples=80, derandomize=True, deadline=None)
 def deployments(draw: st.DrawFn) -> Deployment:
     """A deployment of some model, fitting or not."""
     model = draw(st.sampled_from(MODELS))
+    chunked = draw(st.sampled_from([None, True, False]))
+    steps = None if chunked is False else draw(st.sampled_from([512, 2048, 8192, 32768]))
     degrees = [d for d in legal_tensor_degrees(CATALOG.architecture(model)) if d & (d - 1) == 0 and d <= 16]
     return deployed(
         model,
@@ -29,8 +31,8 @@ def deployments(draw: st.DrawFn) -> Deployment:
         kv=draw(st.sampled_from(["bf16", "fp8"])),
         utilization=draw(st.floats(0.3, 1.0)),
         max_model_len=draw(st.integers(1, CATALOG.architecture(model).max_position)),
-        max_num_batched_tokens=draw(st.sampled_from([512, 2048, 8192, 32768])),
-        chunked_prefill=draw(st.sampled_from([None, True, False])),
+        max_num_batched_tokens=steps,
+        chunked_prefill=chunked,
     )
 
 

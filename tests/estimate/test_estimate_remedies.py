@@ -9,7 +9,7 @@ import pytest
 from estimate_cases import CATALOG, GPT_OSS, H100, LLAMA_8B, LLAMA_70B, LLAMA_405B_FP8, R1, VLM_8B, deployed
 
 from planner.cli.estimate_options import tokens, utilization
-from planner.estimate.deployment import Deployment, deploy
+from planner.estimate.deployment import Deployment, deploy, refusal
 from planner.estimate.memory import fit, fits
 from planner.estimate.notes import notes
 from planner.estimate.remedies import Cost, remedies
@@ -17,6 +17,10 @@ from planner.physics.memory import Lora
 
 CASES: list[tuple[str, str, dict[str, Any]]] = [
     (GPT_OSS, H100, {}),
+    (GPT_OSS, H100, {"max_num_batched_tokens": 512, "max_model_len": 131072}),
+    (GPT_OSS, "A100-SXM-40GB", {"max_num_batched_tokens": 512}),
+    (LLAMA_8B, "L4", {"max_num_batched_tokens": 200}),
+    (LLAMA_8B, "RTX-3090", {"chunked_prefill": False, "max_num_batched_tokens": 29_000, "max_model_len": 29_000}),
     (GPT_OSS, H100, {"max_model_len": 131072}),
     (R1, H100, {"tensor": 8}),
     (LLAMA_70B, H100, {}),
@@ -46,6 +50,8 @@ def test_every_remedy_fits_and_says_how(model: str, gpu: str, asked: dict[str, A
         assert fit(remedy.deployment).fits
         assert fit(remedy.deployment).budget == remedy.fit.budget
         assert followed(d, remedy.flags) == settings_of(remedy.deployment), remedy.flags
+        assert refusal(remedy.deployment) is None
+        assert remedy.deployment.max_num_seqs <= remedy.deployment.max_num_batched_tokens or d.engine.name != "vllm"
     ranks = [ORDER.index(remedy.cost) for remedy in found]
     assert ranks == sorted(ranks)
 

@@ -128,6 +128,30 @@ def test_what_is_scarce(model: str, gpu: str, kind: LoadKind, value: float, aske
     assert found.lever
 
 
+@pytest.mark.parametrize(
+    ("asked", "scarce", "words"),
+    [
+        ({"tensor": 8, "input_tokens": 30_000, "output_tokens": 256}, "capacity", "the KV cache holds"),
+        ({"tensor": 8, "max_num_seqs": 8}, "queueing", "--max-num-seqs admits 8 of them"),
+    ],
+)
+def test_a_step_has_no_more_sequences_than_run(asked: dict[str, Any], scarce: str, words: str) -> None:
+    found, huge = (speed(LLAMA_70B, H100, value=value, weights="fp8", **asked) for value in (4096.0, 1e9))
+
+    assert found.batch == min(found.held, asked.get("max_num_seqs", 1e9))
+    assert (found.step_s, found.times, found.limited_by) == (huge.step_s, huge.times, huge.limited_by)
+    assert found.limited_by == scarce
+    assert words in found.because
+    assert any("the engine queues the rest silently" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("kind", "value"), LOADS)
+def test_why_a_resource_is_scarce_is_said(kind: LoadKind, value: float) -> None:
+    because = speed(LLAMA_70B, H100, kind, value, **ASKED).because
+
+    assert because.startswith("most of a decode step" if kind is LoadKind.BATCH else "most of the mean step; no limits")
+
+
 def test_pipelines_decode_one_sequence_at_the_speed_of_one() -> None:
     one, two = (speed(LLAMA_70B, H100, pipeline=n, weights="fp8", tensor=2) for n in (1, 2))
 
