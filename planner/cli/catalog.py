@@ -161,9 +161,11 @@ def import_model(
     Example: planner catalog import-model Qwen3-8B/config.json --name Qwen/Qwen3-8B
     """
     from planner.catalog.huggingface import entry_yaml
-    from planner.cli.models import entry_name, import_config, model_file
+    from planner.cli.models import entry_name, import_config, model_file, name_there
 
     wanted = entry_name(name, config)
+    if out is None:
+        wanted = name_there(catalog, wanted)
     entry = import_config(config, wanted, read.date() if read else None)
     text = entry_yaml(entry)
     if out == STANDARD:

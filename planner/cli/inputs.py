@@ -67,9 +67,26 @@ def refuse_catalog(error: UnknownName | DiagnosticError) -> NoReturn:
     if isinstance(error, DiagnosticError):
         lines = [one_line(d) for d in error.diagnostics]
     else:
-        lines = [f"error[catalog/unknown-name]: {error}"]
+        lines = [f"error[{_name_code(error)}]: {error}{_listing_of(error.kind)}"]
     note("\n".join(visible(line) for line in lines))
     raise typer.Exit(ExitCode.WRONG_INPUT)
+
+
+def _name_code(unknown: UnknownName) -> str:
+    if unknown.reason:
+        return "catalog/not-modelled"
+    if unknown.ambiguous:
+        return {"gpu": "catalog/ambiguous-gpu", "model": "catalog/ambiguous-model"}.get(
+            unknown.kind, "catalog/ambiguous-name"
+        )
+    kind = unknown.kind.replace(" ", "-")
+    return f"catalog/unknown-{kind}"
+
+
+def _listing_of(kind: str) -> str:
+    """Return how the names of a kind are listed, in brackets, where a command does."""
+    listed = {"gpu": "gpus", "model": "models", "provider": "offers"}.get(kind)
+    return f" (list them: planner catalog list {listed})" if listed else ""
 
 
 def one_line(diagnostic: Diagnostic) -> str:

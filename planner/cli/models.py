@@ -70,3 +70,10 @@ def model_file(folder: Path | None, name: str) -> Path:
     except DiagnosticError as error:
         refuse(error.diagnostics)
     return root / "models" / f"{name}.yaml"
+
+
+def name_there(folder: Path | None, name: str) -> str:
+    """Return a name as the catalog that an entry is written to spells it already, else as given. Leaves without one."""
+    root = model_file(folder, name).parents[2]
+    same = (known for known in Catalog.open(root).model_names() if known.casefold() == name.casefold())
+    return next(same, name)

@@ -94,3 +94,15 @@ def test_one_bad_file_hides_no_other(scratch: Path) -> None:
     paths = {d.span.path.rpartition("/")[2] for d in check_catalog(Catalog.open(scratch)) if d.span}
 
     assert {"H100-SXM-80GB.yaml", "gpt-oss-20b.yaml"} <= paths
+
+
+@pytest.mark.parametrize("kind", ["gpus/H100-SXM-80GB", "models/openai/gpt-oss-20b", "engines/vllm", "offers/acme"])
+def test_names_that_differ_in_case_only(scratch: Path, kind: str) -> None:
+    path = scratch / f"{kind}.yaml"
+    twin = path.with_name(path.stem.swapcase() + ".yaml")
+    twin.write_text(path.read_text().replace(path.stem, path.stem.swapcase()))
+    found = [d for d in check_catalog(Catalog.open(scratch)) if d.code == "catalog/duplicate-name"]
+
+    assert len(found) == 1
+    assert path.stem.casefold() in found[0].message.casefold()
+    assert found[0].span is not None

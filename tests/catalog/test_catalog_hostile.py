@@ -99,7 +99,7 @@ def test_no_name_leads_out_of_the_catalog(scratch: Path, name: str) -> None:
     (scratch.parent / "secret.yaml").write_text((scratch / GPU).read_text())
     catalog = Catalog.open(scratch)
 
-    for look_up in (catalog.gpu, catalog.model, catalog.offers, catalog.engine, catalog.calibration):
+    for look_up in (catalog.gpu, catalog.model, catalog.offers, catalog.engine):
         with pytest.raises(UnknownName):
             look_up(name)
 

@@ -65,6 +65,19 @@ def test_a_misspelt_short_name_gets_the_full_one() -> None:
     assert "Qwen/Qwen3-32B" in caught.value.suggestions
 
 
+@pytest.mark.parametrize(("name", "first"), [("llama-3-8", "meta-llama/Meta-Llama-3-8B"), ("h100-s", None)])
+def test_a_name_cut_short_gets_the_whole_one_first(name: str, first: str | None) -> None:
+    with pytest.raises(UnknownName) as caught:
+        resolve("model", name, (*MODELS, "huggyllama/llama-30b"), {})
+
+    assert (caught.value.suggestions or (None,))[0] == first
+
+
+def test_a_name_like_none_gets_all_where_they_are_few() -> None:
+    with pytest.raises(UnknownName, match="no engine `zzz` in the catalog; it has sglang, vllm"):
+        resolve("engine", "zzz", ("vllm", "sglang"), {})
+
+
 @pytest.mark.parametrize("name", ["llama", "", "/", "..", "../../etc/passwd", "*", "meta-llama/"])
 def test_words_that_name_nothing(name: str) -> None:
     with pytest.raises(UnknownName) as caught:

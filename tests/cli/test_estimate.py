@@ -330,7 +330,7 @@ def test_wrong_usage_is_one_line(arguments: tuple[str, ...], words: str) -> None
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--model", "llama-3.1-9b"), "error[catalog/unknown-name]: no model `llama-3.1-9b` in the catalog"),
+        (("--model", "llama-3.1-9b"), "error[catalog/unknown-model]: no model `llama-3.1-9b` in the catalog"),
         (("--gpu", "h100"), "gpu `h100` could mean"),
         (("--gpu", "h100-smx"), "did you mean H100-SXM-80GB"),
         (("--gpu", "TPU-v5e"), "is not modelled"),

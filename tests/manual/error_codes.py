@@ -17,6 +17,10 @@ BUILT_CODES = {
     "spec/{error.kind}": [f"spec/{kind}" for kind in get_args(UnitErrorKind) if kind != "negative"],
     "catalog/unknown-{unknown.kind}": [f"catalog/unknown-{kind}" for kind in ("gpu", "model", "provider")],
     "catalog/ambiguous-{unknown.kind}": [f"catalog/ambiguous-{kind}" for kind in ("gpu", "model")],
+    "catalog/unknown-{kind}": [
+        f"catalog/unknown-{kind}"
+        for kind in ("gpu", "model", "provider", "engine", "engine-version", "calibration", "entry")
+    ],
     "catalog/unknown-{what}": [f"catalog/unknown-{what}" for what in ("region", "instance")],
 }
 """Codes that the source puts together, by the template that stands there."""

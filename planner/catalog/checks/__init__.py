@@ -34,6 +34,7 @@ def _all(catalog: Catalog, clock: date) -> Iterator[Diagnostic]:
         yield from guarded(engines.calibration_findings, catalog, calibration)
     yield from guarded(offers.newest_price_findings, catalog)
     yield from guarded(offers.ratio_findings, catalog)
+    yield from guarded(names.case_findings, catalog)
     yield from guarded(names.alias_findings, catalog)
     yield from guarded(names.label_findings, catalog)
     yield from guarded(quality.findings, catalog, "weights")

@@ -7,6 +7,23 @@ from planner.catalog.store import Catalog
 from planner.diagnostics import Diagnostic
 
 
+def case_findings(catalog: Catalog) -> Findings:
+    """Yield names that differ from another one in case only: names ignore case, so one of the two is never found."""
+    for kind, names in (
+        ("gpus", catalog.gpu_names()),
+        ("models", catalog.model_names()),
+        ("offers", catalog.providers()),
+        ("engines", catalog.engine_names()),
+        ("calibration", catalog.calibration_names()),
+    ):
+        first: dict[str, str] = {}
+        for name in names:
+            other = first.setdefault(name.casefold(), name)
+            if other != name:
+                message = f"{name}: {kind}/ has {other} too, and names ignore case"
+                yield Diagnostic("catalog/duplicate-name", message, place(catalog.root / kind / f"{name}.yaml"))
+
+
 def alias_findings(catalog: Catalog) -> Findings:
     """Yield short names that stand for nothing."""
     path = catalog.root / "aliases.yaml"

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pydantic import ValidationError
+
 from planner.catalog.huggingface.families import FAMILIES, NOT_COUNTED, WRAPPERS, Family
-from planner.catalog.huggingface.fields import Fields, UnsupportedConfig
+from planner.catalog.huggingface.fields import LARGEST_LENGTH, Fields, UnsupportedConfig, shown
 from planner.catalog.huggingface.layers import FeedForward, Mixer
 from planner.catalog.huggingface.modules import Heads, TextShape, modules_of, small_parameters, text_shape
 from planner.catalog.huggingface.quantisation import quantisation_of, stored_shares
+from planner.catalog.huggingface.sections import uncounted_parts
 from planner.catalog.huggingface.vision import vision_of
 from planner.catalog.model import BILLION, Attention, Experts, ModelEntry, ParameterCount, RecurrentState, Vision
 from planner.physics.parameters import count_parameters
 
 SHAPE_TOLERANCE = 0.01
 LLAMA_3_VOCABULARY = 128256
+_DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 
 
 def entry_from_config(
@@ -34,10 +38,15 @@ def entry_from_config(
     if family is None:
         raise UnsupportedConfig([_unknown(kind, whole)])
     problems += [f"`{key}`: {why}" for key, why in NOT_COUNTED.items() if text.raw(key)]
-    text = Fields({**family.defaults, **text.data}, problems)
+    problems += uncounted_parts(whole, text)
+    text = _of_family(text, family)
     shape = text_shape(text, family)
-    wide = {"float16": "fp16", "float32": "fp32"}.get(_dtype(text) or _dtype(whole), "bf16")
+    longest = _longest(text)
+    rotary = _rotary_positions(shape, text, longest)
+    wide = _DTYPES.get(_dtype(text) or _dtype(whole), "bf16")
     how = quantisation_of(whole, wide, quantisation)
+    if how is None:
+        problems += [f"`{key}` {stated} is not known" for key, stated in _unknown_dtypes(whole, text)]
     if not shape.layers and not problems:
         problems.append("the config has no layers")
     if problems:
@@ -46,15 +55,25 @@ def entry_from_config(
     vision = vision_of(whole, shape.width)
     if problems:
         raise UnsupportedConfig(sorted(set(problems)))
-    return _entry(shape, text, name, source, read, wide, how.main if how else wide, stored, vision)
+    try:
+        return _entry(shape, longest, rotary, name, source, read, wide, how.main if how else wide, stored, vision)
+    except ValidationError as error:
+        wrong = {f"its {'.'.join(map(str, e['loc']))} would be impossible" for e in error.errors(include_url=False)}
+        raise UnsupportedConfig(sorted(wrong)) from None
+
+
+def _of_family(text: Fields, family: Family) -> Fields:
+    """Return the fields with the defaults of the family and the section that holds some of them laid open."""
+    inner = text.section(family.inner).data if family.inner else {}
+    return Fields({**family.defaults, **inner, **text.data}, text.problems, family.keys)
 
 
 def _language_model(whole: Fields) -> Fields:
-    section = next((w for w in WRAPPERS if isinstance(whole.raw(w), Mapping)), None)
-    if section is None:
-        return whole
-    inner = whole.section(section)
-    return _language_model(inner) if any(isinstance(inner.raw(w), Mapping) for w in WRAPPERS) else inner
+    while True:
+        inner = [section for section in map(whole.section, WRAPPERS) if section.data]
+        if not inner:
+            return whole
+        whole = inner[0]
 
 
 def _unknown(kind: str, whole: Fields) -> str:
@@ -64,13 +83,26 @@ def _unknown(kind: str, whole: Fields) -> str:
     return f"model type `{kind}`{f' ({classes})' if classes else ''} is not known: its layers cannot be counted"
 
 
+def _longest(text: Fields) -> int:
+    """Return the longest sequence in tokens."""
+    names = ("max_position_embeddings", "seq_length", "n_positions", "max_seq_len", "model_max_length")
+    return text.count(*names, most=LARGEST_LENGTH)
+
+
 def _dtype(fields: Fields) -> str:
-    return fields.text("torch_dtype") or fields.text("dtype")
+    return (fields.text("torch_dtype") or fields.text("dtype")).removeprefix("torch.")
+
+
+def _unknown_dtypes(*sections: Fields) -> Iterator[tuple[str, str]]:
+    for fields in sections:
+        if _dtype(fields) not in {"", "auto", *_DTYPES}:
+            yield fields.named("torch_dtype", "dtype"), shown(_dtype(fields))
 
 
 def _entry(
     shape: TextShape,
-    text: Fields,
+    longest: int,
+    rotary: int,
     name: str,
     source: str,
     read: str,
@@ -80,11 +112,6 @@ def _entry(
     vision: Vision | None,
 ) -> ModelEntry:
     total, active = _parameters(shape)
-    longest = text.count(
-        "max_position_embeddings", "seq_length", "n_positions", "max_seq_len", "model_max_length", default=0
-    )
-    if not longest:
-        raise UnsupportedConfig(["`max_position_embeddings` is missing"])
     native = _main_format(shape, stored, native)
     kept: dict[Any, dict[str, float]] = {part: of for part, of in stored.items() if part != "experts" or shape.experts}
     draft = ModelEntry(
@@ -106,7 +133,7 @@ def _entry(
         original_format=wide if native != wide and native not in {"mxfp4"} else "",
         stored=kept,
         max_position=longest,
-        rotary_positions=_rotary_positions(shape, text, longest),
+        rotary_positions=rotary,
         vision=vision,
         sources=(source,),
         read=read,

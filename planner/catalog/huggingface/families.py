@@ -16,7 +16,8 @@ class Family:
     config does not say. `bias`: which projections have biases by default (none, qkv, all). `qk_norm`: a norm on query
     and key. `windowed`: a `sliding_window` without layer types holds in every layer. `rotary`: positions are rotated.
     `experts` and `shared` are where a checkpoint keeps routed and shared experts below a layer. `defaults` are values
-    of the configuration class that published configs leave out.
+    of the configuration class that published configs leave out. `keys` are the names it has for usual fields, and
+    `inner` is a section that holds some of them.
     """
 
     name: str
@@ -29,6 +30,8 @@ class Family:
     experts: str = "mlp.experts"
     shared: str = "mlp.shared_experts"
     defaults: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    keys: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    inner: str = ""
 
 
 _GEMMA_3 = MappingProxyType(
@@ -43,11 +46,33 @@ _GEMMA_3 = MappingProxyType(
     }
 )
 
+_DBRX = MappingProxyType(
+    {
+        "hidden_size": "d_model",
+        "num_hidden_layers": "n_layers",
+        "num_attention_heads": "n_heads",
+        "max_position_embeddings": "max_seq_len",
+        "moe_intermediate_size": "ffn_hidden_size",
+        "intermediate_size": "ffn_hidden_size",
+        "n_routed_experts": "moe_num_experts",
+        "num_experts_per_tok": "moe_top_k",
+    }
+)
+_CHATGLM = MappingProxyType(
+    {
+        "num_hidden_layers": "num_layers",
+        "intermediate_size": "ffn_hidden_size",
+        "max_position_embeddings": "seq_length",
+        "vocab_size": "padded_vocab_size",
+    }
+)
+_ONE_WIDTH = MappingProxyType({"moe_intermediate_size": "intermediate_size"})
+
 FAMILIES: dict[str, Family] = {
     "llama": Family("llama"),
     "mistral": Family("mistral", windowed=True),
     "ministral3": Family("mistral"),
-    "mixtral": Family("mixtral", experts="block_sparse_moe.experts"),
+    "mixtral": Family("mixtral", experts="block_sparse_moe.experts", keys=_ONE_WIDTH),
     "qwen2": Family("qwen2", bias="qkv"),
     "qwen2_moe": Family("qwen2-moe", bias="qkv", shared="mlp.shared_expert"),
     "qwen2_vl": Family("qwen2", bias="qkv"),
@@ -76,23 +101,23 @@ FAMILIES: dict[str, Family] = {
     "minicpm3": Family("minicpm"),
     "glm": Family("glm4", bias="qkv"),
     "glm4": Family("glm4", bias="qkv"),
-    "chatglm": Family("glm4", bias="qkv"),
+    "chatglm": Family("glm4", bias="qkv", keys=_CHATGLM),
     "glm4_moe": Family("glm4.5"),
     "glm4_moe_lite": Family("glm4.5"),
     "glm_moe_dsa": Family("glm5"),
     "glm4v_moe_text": Family("glm4.5"),
-    "gpt_oss": Family("gpt-oss", bias="all"),
+    "gpt_oss": Family("gpt-oss", bias="all", keys=_ONE_WIDTH),
     "phi3": Family("phi3"),
     "phi3_v": Family("phi3"),
-    "phimoe": Family("phi3-moe", bias="all", experts="block_sparse_moe.experts"),
+    "phimoe": Family("phi3-moe", bias="all", experts="block_sparse_moe.experts", keys=_ONE_WIDTH),
     "granite": Family("granite"),
-    "granitemoe": Family("granite"),
+    "granitemoe": Family("granite", keys=_ONE_WIDTH),
     "granitemoehybrid": Family("granite"),
     "cohere": Family("command-r", ties=True),
     "cohere2": Family("command-a", ties=True),
     "olmo2": Family("olmo2", qk_norm=True),
     "olmo3": Family("olmo3", qk_norm=True),
-    "olmoe": Family("olmoe", qk_norm=True),
+    "olmoe": Family("olmoe", qk_norm=True, keys=_ONE_WIDTH),
     "internlm2": Family("internlm"),
     "internlm3": Family("internlm"),
     "exaone": Family("exaone"),
@@ -100,24 +125,26 @@ FAMILIES: dict[str, Family] = {
     "starcoder2": Family("starcoder2", gated=False, ties=True, bias="all", windowed=True),
     "stablelm": Family("stablelm"),
     "baichuan": Family("baichuan"),
-    "minimax_m2": Family("minimax-m2", qk_norm=True, experts="block_sparse_moe.experts"),
+    "minimax_m2": Family("minimax-m2", qk_norm=True, experts="block_sparse_moe.experts", keys=_ONE_WIDTH),
     "mimo": Family("mimo", bias="qkv"),
     "seed_oss": Family("seed", bias="qkv"),
     "smollm3": Family("smollm", ties=True),
     "apertus": Family("apertus", gated=False, qk_norm=True),
     "nemotron": Family("nemotron4", gated=False),
     "nemotron_h": Family("nemotron-h", gated=False, rotary=False),
-    "jamba": Family("jamba", rotary=False),
+    "jamba": Family("jamba", rotary=False, keys=_ONE_WIDTH),
     "minimax": Family("minimax-01"),
     "minimax_text_01": Family("minimax-01"),
     "minimax_m1": Family("minimax-01"),
-    "dbrx": Family("dbrx"),
+    "dbrx": Family("dbrx", keys=_DBRX, inner="ffn_config"),
     "llama4": Family("llama4"),
     "llama4_text": Family("llama4"),
     "mllama": Family("llama3"),
     "mllama_text_model": Family("llama3"),
     "gpt_neox": Family("pythia", gated=False, bias="all"),
-    "opt": Family("opt", gated=False, ties=True, bias="all", rotary=False),
+    "opt": Family(
+        "opt", gated=False, ties=True, bias="all", rotary=False, keys=MappingProxyType({"intermediate_size": "ffn_dim"})
+    ),
     "ernie4_5": Family("ernie"),
     "ernie4_5_moe": Family("ernie"),
     "hunyuan_v1_dense": Family("hunyuan", qk_norm=True),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from planner.catalog.huggingface.families import Family
-from planner.catalog.huggingface.fields import Fields
+from planner.catalog.huggingface.fields import LARGEST_LENGTH, Fields
 
 
 class Mixer(StrEnum):
@@ -65,9 +65,9 @@ def layers_of(fields: Fields, family: Family) -> list[Layer]:
     if "moe" in blocks or "mlp" in blocks:
         letters = {"mamba": "M", "attention": "*", "mlp": "-", "moe": "E"}
         return _from_pattern("".join(letters.get(str(b), "?") for b in blocks), fields)
-    count = fields.count("num_hidden_layers", "n_layer", "num_layers", "n_layers")
-    if count > MAX_LAYERS:
-        fields.problems.append(f"`num_hidden_layers` is above {MAX_LAYERS}")
+    before = len(fields.problems)
+    count = fields.count("num_hidden_layers", "n_layer", "num_layers", "n_layers", most=MAX_LAYERS)
+    if len(fields.problems) > before:
         return []
     mixers = _mixers(fields, family, count)
     return [Layer(mixer, kind) for mixer, kind in zip(mixers, _feed_forwards(fields, count), strict=True)]
@@ -88,7 +88,7 @@ def _mixers(fields: Fields, family: Family, count: int) -> list[Mixer]:
     if fields.listed("attn_type_list"):
         return [Mixer.FULL if kind else Mixer.STATE for kind in _fitted(fields, "attn_type_list", count)]
     if fields.has("linear_attn_config"):
-        attention = set(fields.section("linear_attn_config").listed("full_attn_layers"))
+        attention = fields.section("linear_attn_config").listed("full_attn_layers")
         return [Mixer.FULL if index + 1 in attention else Mixer.STATE for index in range(count)]
     if fields.has("attn_layer_period"):
         period = fields.count("attn_layer_period")
@@ -98,7 +98,7 @@ def _mixers(fields: Fields, family: Family, count: int) -> list[Mixer]:
         every = fields.count("full_attention_interval")
         return [Mixer.STATE if (index + 1) % every else Mixer.FULL for index in range(count)]
     if fields.has("cross_attention_layers"):
-        across = set(fields.listed("cross_attention_layers"))
+        across = fields.listed("cross_attention_layers")
         return [Mixer.CROSS if index in across else Mixer.FULL for index in range(count)]
     return _windowed_mixers(fields, family, count)
 
@@ -134,8 +134,8 @@ def _windowed_mixers(fields: Fields, family: Family, count: int) -> list[Mixer]:
         return [Mixer.FULL if index % 2 else Mixer.LOCAL for index in range(count)]
     if family.name == "gemma4":
         fields.problems.append("`layer_types` is missing: which layers are local is not told")
-    longest = fields.count("max_position_embeddings", default=1)
-    window = fields.count("sliding_window", default=longest)
+    longest = fields.count("max_position_embeddings", default=1, most=LARGEST_LENGTH)
+    window = fields.count("sliding_window", default=longest, most=LARGEST_LENGTH)
     return [Mixer.LOCAL if family.windowed and window < longest else Mixer.FULL] * count
 
 

@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from planner.catalog.huggingface.families import Family
-from planner.catalog.huggingface.fields import Fields
+from planner.catalog.huggingface.fields import LARGEST_LENGTH, LARGEST_VOCABULARY, Fields
 from planner.catalog.huggingface.layers import FeedForward, Layer, Mixer, has_experts, layers_of
+
+LARGEST_HEAD_DIM = 8192
+LARGEST_HEADS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,7 @@ def text_shape(fields: Fields, family: Family) -> TextShape:
         layers=tuple(layers),
         width=width,
         ffn_width=_ffn_width(fields, layers, width),
-        vocabulary=fields.count("vocab_size", "padded_vocab_size"),
+        vocabulary=fields.count("vocab_size", "padded_vocab_size", most=LARGEST_VOCABULARY),
         tied=fields.flag("tie_word_embeddings", family.ties),
         family=family,
         attention=heads,
@@ -116,35 +119,60 @@ def text_shape(fields: Fields, family: Family) -> TextShape:
 
 
 def _heads(fields: Fields, width: int) -> Heads:
-    heads = fields.count("num_attention_heads", "n_head", "num_heads", "n_heads")
-    kv_heads = fields.count("num_key_value_heads", "multi_query_group_num", "num_kv_heads", "n_head_kv", default=heads)
+    before = len(fields.problems)
+    heads = fields.count("num_attention_heads", "n_head", "num_heads", "n_heads", most=LARGEST_HEADS)
+    known = heads if len(fields.problems) == before else 0
+    inner = fields.section("attn_config")
     if fields.raw("multi_query_attention") is False:
         kv_heads = heads
-    inner = fields.section("attn_config")
-    if inner.has("kv_n_heads"):
-        kv_heads = inner.count("kv_n_heads")
-    return Heads(
-        heads, kv_heads, fields.count("head_dim", "attention_head_dim", "kv_channels", default=max(width // heads, 1))
-    )
+    elif inner.has("kv_n_heads"):
+        kv_heads = _kv_heads(inner, known, heads, "kv_n_heads")
+    else:
+        names = ("num_key_value_heads", "multi_query_group_num", "num_kv_heads", "n_head_kv")
+        kv_heads = _kv_heads(fields, known, heads, *names)
+    return Heads(heads, kv_heads, _head_dim(fields, width, heads))
+
+
+def _kv_heads(fields: Fields, heads: int, default: int, *names: str) -> int:
+    """Return the key-value heads, each of which serves as many of the attention heads; `heads` is 0 if not known."""
+    kv_heads = fields.count(*names, default=default)
+    if heads % kv_heads:
+        name = fields.named(*names)
+        fields.problems.append(f"`{name}` must divide the {heads} attention heads, which {kv_heads} does not")
+    return kv_heads
+
+
+def _head_dim(fields: Fields, width: int, heads: int) -> int:
+    """Return the dimension of a head; without one the width is split among the heads, unless attention is latent."""
+    names = ("head_dim", "attention_head_dim", "kv_channels")
+    if width > 1 and width % heads and not fields.has(*names, "kv_lora_rank"):
+        fields.problems.append(f"`head_dim` is missing, and {heads} attention heads do not divide a width of {width}")
+    return fields.count(*names, default=max(width // heads, 1), most=LARGEST_HEAD_DIM)
 
 
 def _global_heads(fields: Fields, local: Heads) -> Heads:
+    own = fields.has("num_global_key_value_heads")
     return Heads(
         local.heads,
-        fields.count("num_global_key_value_heads", default=local.kv_heads),
-        fields.count("global_head_dim", default=local.head_dim),
+        _kv_heads(fields, local.heads, 1, "num_global_key_value_heads") if own else local.kv_heads,
+        fields.count("global_head_dim", default=local.head_dim, most=LARGEST_HEAD_DIM),
     )
 
 
 def _ffn_width(fields: Fields, layers: list[Layer], width: int) -> int:
-    names = ("intermediate_size_mlp", "intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim", "hidden_dim")
-    if any(layer.feed_forward is FeedForward.DENSE for layer in layers):
+    names = ["intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim", "hidden_dim"]
+    if fields.has("intermediate_size_mlp"):
+        names.insert(0, "intermediate_size_mlp")
+    dense = any(layer.feed_forward is FeedForward.DENSE for layer in layers)
+    if dense or not (layers or has_experts(fields)):
         return fields.count(*names, default=4 * width if fields.has("n_embd") else None)
     return fields.count(*names, default=0, least=0)
 
 
 def _window(fields: Fields) -> int:
-    return fields.count("sliding_window", "attention_chunk_size", "window_size", default=0, least=0)
+    return fields.count(
+        "sliding_window", "attention_chunk_size", "window_size", default=0, least=0, most=LARGEST_LENGTH
+    )
 
 
 def _latent(fields: Fields) -> Latent | None:
@@ -192,11 +220,16 @@ def _experts(fields: Fields) -> ExpertShape:
         shared, shared_width = 1, fields.count("intermediate_size")
     return ExpertShape(
         count,
-        fields.count("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_top_k", "moe_topk", "moe_k"),
+        _experts_per_token(fields, count),
         width,
         max(shared, 1 if shared_width else 0),
         shared_width,
     )
+
+
+def _experts_per_token(fields: Fields, count: int) -> int:
+    names = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_top_k", "moe_topk", "moe_k")
+    return fields.count(*names, most=count)
 
 
 def _state(fields: Fields, width: int) -> State | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fnmatch import translate
 from typing import Any
 
-from planner.catalog.huggingface.fields import Fields
+from planner.catalog.huggingface.fields import Fields, shown
 from planner.catalog.huggingface.modules import Module
 
 WIDE = "bf16"
@@ -44,10 +44,11 @@ def quantisation_of(fields: Fields, wide: str, beside: Mapping[str, Any] | None 
 
     `beside` is the content of `hf_quant_config.json`, where some tools write what the config leaves out.
     """
-    config = fields.raw("quantization_config") or fields.section("text_config").raw("quantization_config")
-    if not isinstance(config, Mapping) and beside is not None:
+    inside = fields.section("quantization_config").data
+    config = inside or fields.section("text_config").section("quantization_config").data
+    if not config and beside is not None:
         config = {"quant_method": "modelopt", **Fields(beside, fields.problems).section("quantization").data}
-    if not isinstance(config, Mapping):
+    if not config:
         return None
     inner = Fields(config, fields.problems)
     method = inner.text("quant_method")
@@ -96,7 +97,11 @@ def _main_format(method: str, inner: Fields) -> str | None:
     algorithm = inner.text("quant_algo")
     if algorithm in _MODELOPT:
         return _MODELOPT[algorithm]
-    inner.problems.append(f"quantisation `{algorithm or method or 'without quant_method'}` is not known")
+    inner.problems.append(
+        f"`quantization_config`: method `{algorithm or method}` is not known"
+        if algorithm or method
+        else "`quantization_config` has no `quant_method`"
+    )
     return None
 
 
@@ -123,7 +128,7 @@ def _integer(bits: int, group: int, inner: Fields) -> str | None:
         return "int8"
     if bits == 4:
         return "int4-g32" if group == 32 else "int4"
-    inner.problems.append(f"integer weights of {bits} bits are not known")
+    inner.problems.append(f"`quantization_config`: integer weights of {bits} bits are not known")
     return None
 
 
@@ -132,8 +137,8 @@ def _by_layer(layers: Mapping[str, Any], wide: str, inner: Fields) -> Quantisati
     formats: dict[str, str] = {}
     for name, how in layers.items():
         algorithm = how.get("quant_algo") if isinstance(how, Mapping) else None
-        if algorithm not in _MODELOPT:
-            inner.problems.append(f"quantisation `{algorithm}` is not known")
+        if not isinstance(algorithm, str) or algorithm not in _MODELOPT:
+            inner.problems.append(f"`quantization_config`: method {shown(algorithm)} is not known")
             continue
         formats[_bare(str(name))] = _MODELOPT[algorithm]
     main = max(sorted(set(formats.values())), key=list(formats.values()).count, default=wide)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from planner.diagnostics import Diagnostic, DiagnosticError, Span
 
 LARGEST_BYTES = 20_000_000
+DEEPEST = 64
 QUANTISATION_FILE = "hf_quant_config.json"
 _SHOWN = "config.json of a Hugging Face model repository"
 
@@ -38,9 +40,25 @@ def parse_config(data: bytes, path: str) -> dict[str, Any]:
         raise _wrong(path, f"not JSON: {error.msg}", Span(path, error.lineno, error.colno, error.colno + 1)) from None
     except (RecursionError, ValueError):
         raise _wrong(path, "nested too deeply, or a number too long") from None
+    if _depth_above(parsed, DEEPEST):
+        raise _wrong(path, f"nested too deeply: more than {DEEPEST} levels")
     if not isinstance(parsed, dict):
         raise _wrong(path, f"the top level is no object: this is no {_SHOWN}")
     return parsed
+
+
+def _depth_above(value: Any, most: int) -> bool:
+    """Tell whether lists and objects are nested more than `most` levels deep."""
+    level = [value]
+    for _ in range(most):
+        level = [item for held in level for item in _held(held)]
+    return any(isinstance(item, Mapping | list) for item in level)
+
+
+def _held(value: Any) -> list[Any]:
+    if isinstance(value, Mapping):
+        return list(value.values())
+    return value if isinstance(value, list) else []
 
 
 def _wrong(path: str, message: str, span: Span | None = None) -> DiagnosticError:
