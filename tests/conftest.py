@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, settings
 from planned import Planned, PlanOnce, plan_text
 
 from planner.catalog import Catalog
+
+# The same examples on every machine, however slow it is.
+settings.register_profile("same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("same")
 
 
 @pytest.fixture(scope="session")
