@@ -161,4 +161,14 @@ def _assumptions(
         f"{knowledge.confidence * 100:.0f} %: predicted times are multiplied by what this share of measured deployments stays under",
         "catalog/calibration/default.yaml",
     )
-    return [*model_assumptions(models), *workload_assumptions(workloads), confidence, *supply.assumptions]
+    measured = [confidence, *_own_measurements(knowledge)]
+    return [*model_assumptions(models), *workload_assumptions(workloads), *measured, *supply.assumptions]
+
+
+def _own_measurements(knowledge: Knowledge) -> list[Assumption]:
+    own = [row for row in knowledge.coverage.rows if row.own]
+    if not own:
+        return []
+    gpus = ", ".join(sorted({row.gpu for row in own}))
+    value = f"{sum(row.rows for row in own):,} own measurements on {gpus} are put over the shipped constants"
+    return [Assumption("calibration", value, "own calibrations beside catalog/calibration/default.yaml")]

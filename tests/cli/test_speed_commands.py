@@ -289,3 +289,12 @@ def test_flags_that_name_nothing_are_wrong_input(flags: tuple[str, str]) -> None
     done = run("validate", RESULT, *flags)
     assert (done.code, done.out) == (1, "")
     assert flags[1] in done.err
+
+
+def test_a_plan_says_that_own_measurements_changed_it(calibrated: Path) -> None:
+    spec = ROOT / "specs/examples/one-model-one-gpu.yaml"
+    assumed = json.loads(run("solve", spec, "--catalog", calibrated, "--format", "json").out)["assumptions"]
+    own = next(row for row in assumed if row["key"] == "calibration")
+    assert own["value"].startswith("3 own measurements on H100-SXM-80GB are put over")
+    shipped = json.loads(run("solve", spec, "--format", "json").out)["assumptions"]
+    assert "calibration" not in {row["key"] for row in shipped}
