@@ -117,13 +117,11 @@ class Catalog:
         Raises:
             UnknownName: the label means nothing known.
         """
-        known = self.labels.models.get(label) or self._model_labels.get(label)
+        if label not in self._model_labels:
+            self._model_labels[label] = self.labels.models.get(label) or self._read_model_label(label)
+        known = self._model_labels[label]
         if isinstance(known, UnknownName):
             raise known
-        if known is None:
-            known = self._model_labels[label] = self._read_model_label(label)
-            if isinstance(known, UnknownName):
-                raise known
         return known
 
     def _read_model_label(self, label: str) -> Label | UnknownName:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from planner.cli.inputs import open_folder, read_measurements, refuse
+from planner.cli.inputs import refuse
 from planner.cli.measurement_options import (
     EngineOption,
     FilesArgument,
@@ -22,10 +21,9 @@ from planner.cli.measurement_options import (
     SourceOption,
     TpOption,
     WeightsOption,
-    check_stated,
-    stated,
+    open_measurements,
 )
-from planner.cli.options import CatalogOption
+from planner.cli.options import AnswerFormat, CatalogOption
 from planner.cli.streams import STANDARD, answer, check_writable, note, save, usage_error
 
 if TYPE_CHECKING:
@@ -34,13 +32,6 @@ if TYPE_CHECKING:
 
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-
-
-class Format(StrEnum):
-    """How the answer is printed."""
-
-    TABLE = "table"
-    JSON = "json"
 
 
 def calibrate(
@@ -65,7 +56,9 @@ def calibrate(
     engine: EngineOption = None,
     source: SourceOption = None,
     catalog: CatalogOption = None,
-    format: Annotated[Format, typer.Option("--format", help="How to print what was fitted.")] = Format.TABLE,
+    format: Annotated[
+        AnswerFormat, typer.Option("--format", help="How to print what was fitted.")
+    ] = AnswerFormat.TABLE,
 ) -> None:
     """Fit constants to measurements: memory constants to start-up logs, levels or all constants of speed to benchmarks.
 
@@ -78,12 +71,10 @@ def calibrate(
 
     if out is not None and out != STANDARD:
         check_writable(Path(out))
-    known = stated(
-        gpu=gpu, n_gpus=gpus, tp=tp, pp=pp, model=model, weight_dtype=weights, kv_dtype=kv, engine=engine, source=source
-    )
-    opened = open_folder(catalog)
-    check_stated(known, opened)
-    measurements = read_measurements(files, known)
+    measurements, opened = open_measurements(
+        files, catalog,
+        gpu=gpu, n_gpus=gpus, tp=tp, pp=pp, model=model, weight_dtype=weights, kv_dtype=kv, engine=engine, source=source,
+    )  # fmt: skip
     named = _name(name, out)
     if measurements.table.is_memory:
         if full or out or name:
@@ -97,7 +88,7 @@ def calibrate(
     if out is not None:
         save(Path(out), text)
         note(f"wrote {out}")
-    answer(as_json(data) if format is Format.JSON else "".join(f"{line}\n" for line in lines))
+    answer(as_json(data) if format is AnswerFormat.JSON else "".join(f"{line}\n" for line in lines))
 
 
 def _name(name: str | None, out: str | None) -> str:

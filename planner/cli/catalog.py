@@ -15,7 +15,7 @@ from planner.catalog.model import BILLION
 from planner.cli.commands import CONTEXT_SETTINGS, help_when_alone
 from planner.cli.exits import ExitCode
 from planner.cli.inputs import one_line, open_folder, refuse_catalog
-from planner.cli.options import CatalogOption
+from planner.cli.options import AnswerFormat, AnswerFormatOption, CatalogOption
 from planner.cli.streams import STANDARD, answer, check_writable, note, save, usage_error
 from planner.diagnostics import Diagnostic, DiagnosticError, has_errors
 from planner.report.rows import as_json, cell, table
@@ -28,15 +28,6 @@ class Kind(StrEnum):
     MODELS = "models"
     OFFERS = "offers"
 
-
-class Format(StrEnum):
-    """How the answer is printed."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-FormatOption = Annotated[Format, typer.Option("--format", help="How to print the answer.")]
 
 app = typer.Typer(
     name="catalog",
@@ -59,7 +50,7 @@ def list_entries(
         str | None, typer.Option(help="Only offers of this GPU.", metavar="NAME", show_default=False)
     ] = None,
     catalog: CatalogOption = None,
-    output: FormatOption = Format.TABLE,
+    output: AnswerFormatOption = AnswerFormat.TABLE,
 ) -> None:
     """List all GPUs, models or priced offers.
 
@@ -75,7 +66,7 @@ def list_entries(
             rows = gpu_rows(opened) if kind is Kind.GPUS else model_rows(opened)
     except (UnknownName, DiagnosticError) as error:
         refuse_catalog(error)
-    if output is Format.JSON:
+    if output is AnswerFormat.JSON:
         _print_json({kind.value: rows})
     else:
         _print(table(rows))
@@ -89,7 +80,7 @@ def show_entry(
         str, typer.Argument(help="GPU, model, engine, provider or instance type.", metavar="NAME", show_default=False)
     ],
     catalog: CatalogOption = None,
-    output: FormatOption = Format.TABLE,
+    output: AnswerFormatOption = AnswerFormat.TABLE,
 ) -> None:
     """Show one entry with its sources, notes and doubts.
 
@@ -101,7 +92,7 @@ def show_entry(
         kind, data = describe(open_folder(catalog), name)
     except (UnknownName, DiagnosticError) as error:
         refuse_catalog(error)
-    if output is Format.JSON:
+    if output is AnswerFormat.JSON:
         _print_json({"kind": kind, kind: data})
     else:
         _print(outline(data))
@@ -114,7 +105,7 @@ def check_files(
         typer.Option(formats=["%Y-%m-%d"], metavar="DATE", help="Day to age prices at.", show_default=False),
     ] = None,
     catalog: CatalogOption = None,
-    output: FormatOption = Format.TABLE,
+    output: AnswerFormatOption = AnswerFormat.TABLE,
 ) -> None:
     """Check all files: schema, references, parameter counts, ages of prices, stated doubts.
 
@@ -128,7 +119,7 @@ def check_files(
     except DiagnosticError as error:
         refuse_catalog(error)
     errors = sum(has_errors([d]) for d in found)
-    if output is Format.JSON:
+    if output is AnswerFormat.JSON:
         _print_json({"errors": errors, "warnings": len(found) - errors, "diagnostics": [_as_data(d) for d in found]})
     else:
         _print(one_line(d) for d in found)

@@ -26,8 +26,6 @@ from planner.cli.estimate_options import (
     EpOption,
     ExplainOption,
     FindOption,
-    Format,
-    FormatOption,
     GpuOption,
     ImagesOption,
     InputOption,
@@ -52,7 +50,7 @@ from planner.cli.estimate_options import (
 )
 from planner.cli.exits import ExitCode
 from planner.cli.inputs import open_folder, refuse_catalog
-from planner.cli.options import CatalogOption
+from planner.cli.options import AnswerFormat, AnswerFormatOption, CatalogOption
 from planner.cli.streams import answer, note, usage_error
 from planner.diagnostics import DiagnosticError
 from planner.estimate.answer import Estimate, Load, Search
@@ -105,7 +103,7 @@ def estimate(
     tpot_p95: TpotOption = None,
     explain: ExplainOption = False,
     catalog: CatalogOption = None,
-    output: FormatOption = Format.TABLE,
+    output: AnswerFormatOption = AnswerFormat.TABLE,
 ) -> None:
     """Describe one deployment: memory, concurrency, speed, what it is short of, and what makes it fit.
 
@@ -141,7 +139,7 @@ def estimate(
     limits = {"--ttft-p95": ttft_p95, "--tpot-p95": tpot_p95}
     load = options.load(batch, concurrency, rate, at_most, confidence, find, limits)
     found = _estimate(asked, load, model, gpu, find, catalog)
-    answer(as_json(as_data(found)) if output is Format.JSON else _text(render(found, explain)))
+    answer(as_json(as_data(found)) if output is AnswerFormat.JSON else _text(render(found, explain)))
     if not found.fit.fits or (found.found is not None and found.found.value is None):
         raise typer.Exit(ExitCode.INFEASIBLE)
 

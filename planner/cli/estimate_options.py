@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from math import isfinite
 from typing import Annotated
 
@@ -27,13 +26,6 @@ LEAST_UTILIZATION = 0.01
 LEAST_TIME_S = 1e-6
 MOST_TIME_S = 1e6
 BLOCK_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-
-
-class Format(StrEnum):
-    """How the answer is printed."""
-
-    TABLE = "table"
-    JSON = "json"
 
 
 ModelOption = Annotated[
@@ -112,7 +104,6 @@ TpotOption = Annotated[str | None, listed_flag("--tpot-p95", "Limit for --find m
 ExplainOption = Annotated[
     bool, typer.Option("--explain", help="Add the parts of a step and where constants come from.")
 ]
-FormatOption = Annotated[Format, typer.Option("--format", help="How to print the answer.")]
 
 
 def tokens(name: str, text: str | None, most: int = MOST_TOKENS) -> int | None:

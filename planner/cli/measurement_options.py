@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
     from planner.catalog import Catalog
+    from planner.validation.table import Measurements
 
 
 def _stated(name: str, help: str, metavar: str, least: int | None = None) -> Any:
@@ -33,12 +35,22 @@ EngineOption = Annotated[str | None, _stated("--engine", "engine with its versio
 SourceOption = Annotated[str | None, _stated("--source", "how these measurements are called.", "NAME")]
 
 
-def stated(**flags: str | int | None) -> dict[str, str]:
-    """Return the flags that were given, as cells of a table."""
-    return {name: str(value) for name, value in flags.items() if value is not None}
+def open_measurements(
+    files: Sequence[str], catalog: Path | None, **flags: str | int | None
+) -> tuple[Measurements, Catalog]:
+    """Read the files, with the flags that were given as the cells that they leave blank, and the catalog.
+
+    Leaves with a usage error, or with diagnostics.
+    """
+    from planner.cli.inputs import open_folder, read_measurements
+
+    stated = {name: str(value) for name, value in flags.items() if value is not None}
+    opened = open_folder(catalog)
+    _check(stated, opened)
+    return read_measurements(files, stated), opened
 
 
-def check_stated(stated: Mapping[str, str], catalog: Catalog) -> None:
+def _check(stated: Mapping[str, str], catalog: Catalog) -> None:
     """Leave with wrong input when the GPU or the model that was stated is not in the catalog."""
     from planner.catalog import UnknownName
     from planner.cli.inputs import refuse_catalog

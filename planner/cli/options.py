@@ -21,6 +21,13 @@ class PlanFormat(StrEnum):
     MARKDOWN = "markdown"
 
 
+class AnswerFormat(StrEnum):
+    """How an answer other than a plan is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
 class Color(StrEnum):
     """Whether to print colour."""
 
@@ -42,6 +49,7 @@ CatalogOption = Annotated[Path | None, flag("--catalog", "Folder of the catalog.
 FormatOption = Annotated[
     PlanFormat | None, flag("--format", "How to print the plan; default: by the ending of --out, else table.")
 ]
+AnswerFormatOption = Annotated[AnswerFormat, typer.Option("--format", help="How to print the answer.")]
 OutOption = Annotated[
     str | None, flag("--out", "Save the plan: .json, .md or .txt; - is standard output.", "-o", metavar="FILE")
 ]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from planner.cli.inputs import open_folder, read_measurements
 from planner.cli.measurement_options import (
     EngineOption,
     FilesArgument,
@@ -20,22 +18,14 @@ from planner.cli.measurement_options import (
     SourceOption,
     TpOption,
     WeightsOption,
-    check_stated,
-    stated,
+    open_measurements,
 )
-from planner.cli.options import CatalogOption
+from planner.cli.options import AnswerFormat, AnswerFormatOption, CatalogOption
 from planner.cli.streams import answer
 
 if TYPE_CHECKING:
     from planner.catalog import Catalog
     from planner.validation.table import Row
-
-
-class Format(StrEnum):
-    """How the answer is printed."""
-
-    TABLE = "table"
-    JSON = "json"
 
 
 def validate(
@@ -57,7 +47,7 @@ def validate(
     engine: EngineOption = None,
     source: SourceOption = None,
     catalog: CatalogOption = None,
-    format: Annotated[Format, typer.Option("--format", help="How to print the answer.")] = Format.TABLE,
+    format: AnswerFormatOption = AnswerFormat.TABLE,
 ) -> None:
     """Score predictions against measurements: start-up logs (memory) or published speeds, by group, the worst named.
 
@@ -65,14 +55,13 @@ def validate(
     """
     from planner.report.rows import as_json
 
-    known = stated(
-        gpu=gpu, n_gpus=gpus, tp=tp, pp=pp, model=model, weight_dtype=weights, kv_dtype=kv, engine=engine, source=source
-    )
-    opened = open_folder(catalog)
-    check_stated(known, opened)
-    table = read_measurements(files, known).table
+    measurements, opened = open_measurements(
+        files, catalog,
+        gpu=gpu, n_gpus=gpus, tp=tp, pp=pp, model=model, weight_dtype=weights, kv_dtype=kv, engine=engine, source=source,
+    )  # fmt: skip
+    table = measurements.table
     data, lines = (_memory if table.is_memory else _speed)(table.rows, opened, cross_validate)
-    answer(as_json(data) if format is Format.JSON else "\n".join(lines) + "\n")
+    answer(as_json(data) if format is AnswerFormat.JSON else "\n".join(lines) + "\n")
 
 
 def _memory(rows: Sequence[Row], catalog: Catalog, cross: bool) -> tuple[dict[str, Any], list[str]]:
