@@ -139,14 +139,6 @@ class SpeedConstants:
             levels=_levels(data),
         )
 
-    def extended_by(self, data: Mapping[str, Any]) -> SpeedConstants:
-        """Return the constants with GPU offsets and levels of another calibration put over their own.
-
-        Raises `ValueError`.
-        """
-        gpus = _offsets(data, "gpus") if "gpus" in data else {}
-        return replace(self, gpus={**self.gpus, **gpus}, levels={**self.levels, **_levels(data)})
-
     def level(self, combination: Combination) -> float:
         """Return the factor on all step times that measurements of this very combination ask for, 1 without any."""
         return math.exp(self.levels.get(combination, 0.0))

@@ -8,9 +8,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
 from planner.physics.bands import Coverage
+from planner.validation.least_squares import robust
 from planner.validation.speed_fit import HUBER, Fit
 from planner.validation.speed_levels import LeftOut, bands, coverage, levels
 
@@ -104,8 +103,7 @@ def _constants(found: Fit, known: Mapping[str, Any]) -> Iterable[str]:
 
 def _information(found: Fit, index: int) -> dict[str, float]:
     """Return the sources that tell a parameter, by their share of the information, largest first."""
-    weights = found.problem.weights * np.minimum(1.0, HUBER / np.maximum(np.abs(found.residuals), 1e-9))
-    told = weights * found.jacobian[:, index] ** 2
+    told = robust(found.residuals, found.problem.weights, HUBER) * found.jacobian[:, index] ** 2
     shares: dict[str, float] = {}
     for row, value in zip(found.problem.batch.rows, told.tolist(), strict=True):
         shares[row.source] = shares.get(row.source, 0.0) + value

@@ -8,7 +8,7 @@ never move.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,8 +18,9 @@ from planner.catalog import Catalog
 from planner.catalog.calibration import SHIPPED
 from planner.physics.constants import Combination, Offsets, SpeedConstants
 from planner.validation.calibration_file import coverage_lines, flow, mapping, rounded
+from planner.validation.least_squares import derivatives, gauss_newton, robust
 from planner.validation.speed_levels import coverage
-from planner.validation.speed_predict import Array, Batch, predict
+from planner.validation.speed_predict import Array, Batch, Index, predict
 from planner.validation.speed_rows import SpeedRow
 
 OFFSET_SD = {"weights": 0.15, "kv": 0.25, "compute": 0.25, "layer": 0.4}
@@ -29,8 +30,6 @@ ROW_SD = 0.2
 HUBER = 0.25
 """Spread of the rows of one deployment around the model, and from where on a row counts less."""
 ROUNDS = 6
-STEP = 1e-3
-LARGEST_MOVE = 0.7
 _HEADER = """\
 # Own measurements, written by `planner calibrate`. They are put on top of the constants of `{extends}` when this file lies in
 # the folder calibration/ of the catalog. gpus: logarithms to add for a GPU. levels: logarithm of the factor on all step times
@@ -55,20 +54,18 @@ class _Knob:
 def own_calibration(rows: Sequence[SpeedRow], catalog: Catalog, name: str, data: bytes) -> str:
     """Return the text of a calibration file that extends the shipped one by what the rows say about step times."""
     base = SpeedConstants.from_mapping(catalog.shipped_calibration())
-    used = list(rows)
-    knobs, theta = fit_own(used, base)
+    fitted = with_own(base, *fit_own(rows, base))
     lines = [_HEADER.format(extends=SHIPPED)]
     facts = {
         "name": name,
         "extends": SHIPPED,
-        "rows": len(used),
+        "rows": len(rows),
         "digest": f"sha256:{hashlib.sha256(data).hexdigest()}",
     }
     lines += [f"{key}: {flow(value)}\n" for key, value in facts.items()]
-    lines += _gpu_lines(knobs, theta, base)
-    lines += _level_lines(knobs, theta, base, used)
-    generations = {row.engine.name: base.engine(row.engine.name).generation for row in used}
-    lines += ["coverage:\n" if used else "coverage: []\n", *coverage_lines(coverage(used, generations), own=True)]
+    lines += [*_gpu_lines(fitted, rows), *_level_lines(fitted, rows)]
+    generations = {row.engine.name: base.engine(row.engine.name).generation for row in rows}
+    lines += ["coverage:\n" if rows else "coverage: []\n", *coverage_lines(coverage(rows, generations), own=True)]
     return "".join(lines)
 
 
@@ -81,20 +78,18 @@ def fit_own(rows: Sequence[SpeedRow], base: SpeedConstants) -> tuple[list[_Knob]
         return knobs, theta
     batch = Batch.of(rows)
     measured = np.array([row.value for row in rows])
-    moved = [[i for i, row in enumerate(rows) if knob.moves(row)] for knob in knobs]
-    batches = [Batch.of([rows[i] for i in index]) for index in moved]
-    precision = np.diag([1.0 / knob.sd**2 for knob in knobs])
+    everything = np.arange(len(rows))
+    indices = [np.flatnonzero([knob.moves(row) for row in rows]) for knob in knobs]
+    parts = [(index, batch.take(index)) for index in indices]
+    precisions = np.array([1.0 / knob.sd**2 for knob in knobs])
+
+    def at(there: Array, index: Index, part: Batch) -> Array:
+        return np.asarray(np.log(predict(part, with_own(base, knobs, there)) / measured[index]), dtype=np.float64)
+
     for _ in range(ROUNDS):
-        residuals = _residuals(batch, measured, base, knobs, theta)
-        jacobian = np.zeros((len(rows), len(knobs)))
-        for column, (index, part) in enumerate(zip(moved, batches, strict=True)):
-            there = theta.copy()
-            there[column] += STEP
-            jacobian[index, column] = (_residuals(part, measured[index], base, knobs, there) - residuals[index]) / STEP
-        weights = np.minimum(1.0, HUBER / np.maximum(np.abs(residuals), 1e-9)) / ROW_SD**2
-        curvature = jacobian.T @ (jacobian * weights[:, None]) + precision
-        step = -np.linalg.solve(curvature, jacobian.T @ (weights * residuals) + precision @ theta)
-        theta = theta + np.clip(step, -LARGEST_MOVE, LARGEST_MOVE)
+        residuals = at(theta, everything, batch)
+        jacobian = derivatives(theta, residuals, parts, at)
+        theta = theta + gauss_newton(residuals, jacobian, robust(residuals, ROW_SD**-2, HUBER), precisions, theta)
     return knobs, theta
 
 
@@ -111,23 +106,20 @@ def with_own(base: SpeedConstants, knobs: Sequence[_Knob], theta: Array) -> Spee
     return replace(base, gpus=gpus, levels=levels)
 
 
-def _residuals(batch: Batch, measured: Array, base: SpeedConstants, knobs: Sequence[_Knob], theta: Array) -> Array:
-    return np.asarray(np.log(predict(batch, with_own(base, knobs, theta)) / measured), dtype=np.float64)
-
-
-def _gpu_lines(knobs: Sequence[_Knob], theta: Array, base: SpeedConstants) -> list[str]:
-    gpus = with_own(base, knobs, theta).gpus
-    named = sorted({knob.gpu for knob in knobs if knob.combination is None})
-    lines = [f"  {g}: {mapping({n: round(getattr(gpus[g], n), 4) + 0.0 for n in OFFSET_SD})}\n" for g in named]
+def _gpu_lines(fitted: SpeedConstants, rows: Sequence[SpeedRow]) -> list[str]:
+    gpus = {name: fitted.gpus[name] for name in sorted({row.device.name for row in rows})}
+    lines = [f"  {g}: {mapping({n: round(getattr(of, n), 4) + 0.0 for n in OFFSET_SD})}\n" for g, of in gpus.items()]
     return ["gpus:\n" if lines else "gpus: {}\n", *lines]
 
 
-def _level_lines(knobs: Sequence[_Knob], theta: Array, base: SpeedConstants, rows: Sequence[SpeedRow]) -> list[str]:
-    levels: Mapping[Combination, float] = with_own(base, knobs, theta).levels
+def _level_lines(fitted: SpeedConstants, rows: Sequence[SpeedRow]) -> list[str]:
     lines: list[str] = []
     for combination in sorted({row.combination for row in rows}):
         engine, gpu, family, weights = combination
         entry: dict[str, Any] = {"engine_class": engine, "gpu": gpu, "family": family, "weights": weights}
-        entry |= {"log_time": rounded(levels[combination]), "rows": sum(r.combination == combination for r in rows)}
+        entry |= {
+            "log_time": rounded(fitted.levels[combination]),
+            "rows": sum(r.combination == combination for r in rows),
+        }
         lines.append(f"  - {mapping(entry)}\n")
     return ["levels:\n" if lines else "levels: []\n", *lines]

@@ -12,6 +12,7 @@ from statistics import median
 import numpy as np
 
 from planner.catalog import Catalog
+from planner.catalog.calibration import OwnCalibration
 from planner.physics.bands import LINES, Bands, Coverage
 from planner.physics.constants import SpeedConstants
 from planner.physics.memory import UnknownArchitecture, UnknownFormat
@@ -211,7 +212,8 @@ def compared(read: Readable, catalog: Catalog, text: str, full: bool) -> tuple[C
     data = parse(text, "calibration")[0]
     assert data is not None
     before = SpeedConstants.from_mapping(catalog.calibration())
-    after = SpeedConstants.from_mapping(data.data) if full else before.extended_by(data.data)
+    whole = data.data if full else OwnCalibration.model_validate(data.data).over(catalog.calibration())
+    after = SpeedConstants.from_mapping(whole)
     batch = Batch.of(read.rows)
     measured = np.array([row.value for row in read.rows])
     errors = [np.abs(predict(batch, constants) / measured - 1.0) for constants in (before, after)]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from planner.physics.constants import EngineMultipliers, Offsets, SpeedConstants
+from planner.validation.least_squares import Part, derivatives, gauss_newton, robust
 from planner.validation.speed_predict import Array, Batch, Index, predict
 from planner.validation.speed_rows import SpeedRow
 
@@ -31,13 +32,11 @@ OFFSET_SD = {"weights": 0.12, "kv": 0.2, "compute": 0.2, "layer": 0.3}
 ENGINE_SD = {"gpu_time": 0.10, "overhead": 0.5, "sequence": 0.7, "prefill": 0.3, "request": 0.6}
 GENERATION_SD = {"gpu_time": 0.25, "overhead": 0.6, "sequence": 0.6, "prefill": 0.4}
 """Spread of the priors on the logarithms."""
-STEP = 1e-3
 MOST_ROUNDS = 30
 REFINING_ROUNDS = 2
 CONVERGED = 2e-4
 NEAR = 5e-3
 """Largest first step from a start that is taken to be the optimum but for its printed digits."""
-LARGEST_MOVE = 0.7
 LEFT_OUT_ROUNDS = 4
 LARGE_SHARE = 0.05
 
@@ -63,8 +62,7 @@ class Problem:
     parameters: tuple[Parameter, ...]
     base: SpeedConstants
     generation_of: Mapping[str, str]
-    subsets: tuple[tuple[Index, Batch], ...]
-    subset_of: tuple[int, ...]
+    parts: tuple[Part, ...]
 
     @property
     def centres(self) -> Array:
@@ -106,20 +104,16 @@ def make_problem(rows: Sequence[SpeedRow], base: SpeedConstants, calibration: Ma
     batch = Batch.of(rows)
     parameters = [*_global_parameters(calibration), *_offset_parameters(rows), *_engine_parameters(rows, base)]
     generation_of = {r.engine.name: base.engine(r.engine.name).generation for r in rows}
-    subsets: list[tuple[Index, Batch]] = []
-    known: dict[tuple[int, ...], int] = {}
-    subset_of: list[int] = []
+    known: dict[tuple[int, ...], Part] = {}
+    parts: list[Part] = []
     for parameter in parameters:
         index = np.flatnonzero([_moves(parameter, row, generation_of) for row in rows])
         key = tuple(index.tolist())
         if key not in known:
-            known[key] = len(subsets)
-            subsets.append((index, batch if index.size == len(rows) else batch.take(index)))
-        subset_of.append(known[key])
+            known[key] = (index, batch if index.size == len(rows) else batch.take(index))
+        parts.append(known[key])
     measured = np.array([row.value for row in rows])
-    return Problem(
-        batch, measured, row_weights(rows), tuple(parameters), base, generation_of, tuple(subsets), tuple(subset_of)
-    )
+    return Problem(batch, measured, row_weights(rows), tuple(parameters), base, generation_of, tuple(parts))
 
 
 def row_weights(rows: Sequence[SpeedRow]) -> Array:
@@ -186,8 +180,7 @@ def left_out(found: Fit, out: Index) -> Array:
     if out.size > LARGE_SHARE * weights.size:
         return _refitted(replace(problem, weights=weights), found)
     for _ in range(LEFT_OUT_ROUNDS):
-        step = _step(problem, theta, residuals, found.jacobian, weights)
-        theta = theta + np.clip(step, -LARGEST_MOVE, LARGEST_MOVE)
+        theta = theta + _step(problem, theta, residuals, found.jacobian, weights)
         residuals = problem.residuals(theta)
     return residuals
 
@@ -276,25 +269,15 @@ def _line(known: EngineMultipliers, logs: Mapping[str, float]) -> EngineMultipli
 
 
 def _jacobian(problem: Problem, theta: Array, residuals: Array) -> Array:
-    jacobian = np.zeros((residuals.size, theta.size))
-    for column, subset in enumerate(problem.subset_of):
-        index, batch = problem.subsets[subset]
-        moved = theta.copy()
-        moved[column] += STEP
-        at = np.log(predict(batch, problem.constants(moved)) / problem.measured[index])
-        jacobian[index, column] = (at - residuals[index]) / STEP
-    return jacobian
+    def at(moved: Array, index: Index, batch: Batch) -> Array:
+        return np.log(predict(batch, problem.constants(moved)) / problem.measured[index])
 
-
-def _robust(residuals: Array, weights: Array) -> Array:
-    return np.asarray(weights * np.minimum(1.0, HUBER / np.maximum(np.abs(residuals), 1e-9)), dtype=np.float64)
+    return derivatives(theta, residuals, problem.parts, at)
 
 
 def _step(problem: Problem, theta: Array, residuals: Array, jacobian: Array, weights: Array) -> Array:
-    robust = _robust(residuals, weights)
-    weighted = jacobian * robust[:, None]
-    gradient = weighted.T @ residuals + problem.precisions * (theta - problem.centres)
-    return np.asarray(-np.linalg.solve(jacobian.T @ weighted + np.diag(problem.precisions), gradient), dtype=np.float64)
+    counted = robust(residuals, weights, HUBER)
+    return gauss_newton(residuals, jacobian, counted, problem.precisions, theta - problem.centres)
 
 
 def _objective(problem: Problem, theta: Array, residuals: Array) -> float:
@@ -306,7 +289,6 @@ def _objective(problem: Problem, theta: Array, residuals: Array) -> float:
 
 def _descend(problem: Problem, theta: Array, residuals: Array, step: Array) -> tuple[Array, Array, float]:
     """Take the step, halved until the objective falls; returns the largest move."""
-    step = np.clip(step, -LARGEST_MOVE, LARGEST_MOVE)
     before = _objective(problem, theta, residuals)
     for _ in range(8):
         there = problem.residuals(theta + step)
@@ -318,7 +300,7 @@ def _descend(problem: Problem, theta: Array, residuals: Array, step: Array) -> t
 
 def _widths(problem: Problem, residuals: Array, jacobian: Array) -> Array:
     """Return posterior over prior spread by the local curvature: near 1 the data say nothing."""
-    robust = _robust(residuals, problem.weights)
-    curvature = jacobian.T @ (jacobian * robust[:, None]) + np.diag(problem.precisions)
+    counted = robust(residuals, problem.weights, HUBER)
+    curvature = jacobian.T @ (jacobian * counted[:, None]) + np.diag(problem.precisions)
     posterior = np.sqrt(np.diag(np.linalg.inv(curvature)))
     return np.asarray(posterior * np.sqrt(problem.precisions), dtype=np.float64)
