@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from planner.catalog.engine import EngineProfile
@@ -88,10 +88,16 @@ def hbm_row(
 ) -> HbmRow:
     """Return the budget of `batch` sequences of `context` tokens. Raises `SizingError`, `UnknownArchitecture`."""
     tokens = subject.context(context)
-    need = _need(subject, gpu, tokens, batch, weights, kv, tensor, workspace)
+
+    def need_of(weights: str, kv: str, tensor: int) -> _Need:
+        memory = gpu.memory()
+        cache = batch * subject.cache(kv, tensor).bytes_at(tokens or 0) if tokens or batch > 1 else 0.0
+        return _Need(memory, subject.weights_bytes(weights) / tensor, cache, workspace.of(memory))
+
+    need = need_of(weights, kv, tensor)
     budget = engine_budget(engine, subject, gpu, weights, kv, tensor, tokens) if tokens else None
     room = need.memory - need.weights - need.workspace
-    advice = _advice(subject, gpu, tokens, batch, weights, kv, tensor, workspace)
+    advice = _advice(need, need_of, _ways(subject, weights, kv, tensor))
     return HbmRow(
         model=subject.name,
         parameters=subject.parameters,
@@ -136,38 +142,12 @@ def _engine_free(budget: HbmBudget, tokens: int, batch: int) -> float:
     return budget.kv_pool_bytes - batch * budget.kv.bytes_at(tokens)
 
 
-def _need(
-    subject: Subject,
-    gpu: Gpu,
-    tokens: int | None,
-    batch: int,
-    weights: str,
-    kv: str,
-    tensor: int,
-    workspace: Workspace,
-) -> _Need:
-    memory = gpu.memory()
-    cache = batch * subject.cache(kv, tensor).bytes_at(tokens or 0) if tokens or batch > 1 else 0.0
-    return _Need(memory, subject.weights_bytes(weights) / tensor, cache, workspace.of(memory))
-
-
-def _advice(
-    subject: Subject,
-    gpu: Gpu,
-    tokens: int | None,
-    batch: int,
-    weights: str,
-    kv: str,
-    tensor: int,
-    workspace: Workspace,
-) -> Advice:
+def _advice(now: _Need, need_of: Callable[[str, str, int], _Need], ways: Iterable[tuple[str, str, str, int]]) -> Advice:
     """Name the first change that makes the budget fit: narrower weights, narrower cache, both, then more GPUs."""
-    now = _need(subject, gpu, tokens, batch, weights, kv, tensor, workspace)
     if now.free >= 0.0:
         return Advice(Scarce.NONE, "it fits: use what is free for a larger batch or longer contexts")
-    for label, narrow_weights, narrow_kv, shards in _ways(subject, weights, kv, tensor):
-        need = _need(subject, gpu, tokens, batch, narrow_weights, narrow_kv, shards, workspace)
-        if need.free >= 0.0:
+    for label, weights, kv, shards in ways:
+        if need_of(weights, kv, shards).free >= 0.0:
             return Advice.of(Scarce.CAPACITY, f"fits with {label}")
     return Advice(Scarce.CAPACITY, "nothing tried fits: a smaller model, a smaller batch, or shorter contexts")
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from planner.catalog import Catalog, UnknownName
 from planner.catalog.canonical import tidy
+from planner.catalog.labels import Label
 from planner.physics.attention import family_of
 from planner.physics.bands import family_kind
 from planner.physics.memory import weights_bytes
@@ -211,16 +213,22 @@ def _seconds(row: SpeedRow) -> float:
     return 1.0 / row.value if row.target.statistic in RATES else row.value
 
 
+def _meant(kind: str, named: str, meaning: Callable[[str], Label]) -> Label:
+    """Return what a label means. Raises `NotScored` for one that means nothing in the catalog."""
+    try:
+        label = meaning(named)
+    except UnknownName:
+        raise NotScored(f"{kind} {tidy(named)}: not in the catalog", scorable=True) from None
+    if label.absent:
+        raise NotScored(f"{kind} {tidy(named)}: {label.absent}", scorable=True)
+    return label
+
+
 def _device(row: Row, catalog: Catalog) -> tuple[Device, int]:
     named = row.get("gpu", "")
     if not named:
         raise NotScored("no GPU is named", scorable=False)
-    try:
-        label = catalog.gpu_label(named)
-    except UnknownName:
-        raise NotScored(f"GPU {tidy(named)}: not in the catalog", scorable=True) from None
-    if label.absent:
-        raise NotScored(f"GPU {tidy(named)}: {label.absent}", scorable=True)
+    label = _meant("GPU", named, catalog.gpu_label)
     return catalog.gpu(label.gpu).device(), label.devices
 
 
@@ -228,13 +236,7 @@ def _architecture(row: Row, catalog: Catalog) -> Architecture:
     named = row.get("model", "")
     if not named or row.get("model_inferred", "").casefold() in {"yes", "true", "1"}:
         raise NotScored("no model is named, or it is inferred", scorable=False)
-    try:
-        label = catalog.model_label(named)
-    except UnknownName:
-        raise NotScored(f"model {tidy(named)}: not in the catalog", scorable=True) from None
-    if label.absent:
-        raise NotScored(f"model {tidy(named)}: {label.absent}", scorable=True)
-    arch = catalog.architecture(label.name)
+    arch = catalog.architecture(_meant("model", named, catalog.model_label).name)
     try:
         family_of(arch)
     except UnknownArchitecture as error:
