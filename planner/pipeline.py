@@ -14,7 +14,7 @@ from planner.candidates.knowledge import Knowledge
 from planner.candidates.table import build_table
 from planner.candidates.types import Assumption
 from planner.catalog import Catalog
-from planner.diagnostics import Diagnostic, DiagnosticError
+from planner.diagnostics import DiagnosticError
 from planner.physics.constants import SpeedConstants
 from planner.plan.audit import audit, in_words
 from planner.plan.build import Context, build_plan, infeasible_plan, unsolved_plan
@@ -94,7 +94,7 @@ def make_plan(prepared: Prepared, options: Options, progress: Progress = lambda 
     """
     clock = _Clock(progress)
     spec, catalog = _dated(prepared.spec, prepared.catalog, options), prepared.catalog
-    knowledge = _knowledge(spec, catalog)
+    knowledge = Knowledge.of(catalog, spec.planning.confidence)
     table = build_table(spec, catalog, knowledge)
     clock.lap("candidates")
     as_of = spec.planning.as_of or catalog.newest_price_date()
@@ -113,13 +113,6 @@ def _dated(spec: FleetSpec, catalog: Catalog, options: Options) -> FleetSpec:
     """Return the spec with the date that ages prices, ends offers and waivers: the option's, its own, the newest price's."""
     as_of = options.as_of or spec.planning.as_of or catalog.newest_price_date()
     return spec.model_copy(update={"planning": spec.planning.model_copy(update={"as_of": as_of})})
-
-
-def _knowledge(spec: FleetSpec, catalog: Catalog) -> Knowledge:
-    try:
-        return Knowledge.of(catalog, spec.planning.confidence)
-    except ValueError as error:
-        raise DiagnosticError([Diagnostic("catalog/calibration", str(error))]) from error
 
 
 def _solve_and_audit(

@@ -21,7 +21,7 @@ class Knowledge:
 
     @classmethod
     def of(cls, catalog: Catalog, confidence: float) -> Knowledge:
-        """Read the catalog's calibration. Raises `ValueError` naming what is missing in it."""
+        """Read the catalog's calibration. Raises `DiagnosticError` naming what is missing in it."""
         data = catalog.calibration()
         return cls(SpeedConstants.from_mapping(data), Coverage.from_mapping(data), Bands.from_mapping(data), confidence)
 

@@ -8,10 +8,23 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, Strict
 
 from planner.catalog.base import Count, Record, Text
+from planner.physics.bands import Bands, Coverage
+from planner.physics.constants import SpeedConstants
 
 SHIPPED = "default"
 Log = Annotated[float, Field(ge=-3.0, le=3.0, strict=False)]
 """Logarithm of a factor; beyond a factor of twenty it corrects nothing."""
+
+
+def what_is_missing(data: Mapping[str, Any]) -> str:
+    """Return what keeps a whole calibration from being used, empty when nothing does."""
+    try:
+        SpeedConstants.from_mapping(data)
+        Coverage.from_mapping(data)
+        Bands.from_mapping(data)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 class GpuOffsets(Record):

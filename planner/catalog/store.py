@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from planner.catalog.calibration import SHIPPED, OwnCalibration
+from planner.catalog.calibration import SHIPPED, OwnCalibration, what_is_missing
 from planner.catalog.canonical import same_model, tidy
 from planner.catalog.commitment import CommitmentFile, Ratio, best_ratio
 from planner.catalog.engine import EngineFile, EngineProfile, profile, version_key
@@ -223,7 +223,11 @@ class Catalog:
     def shipped_calibration(self) -> Mapping[str, Any]:
         """Return the data of `calibration/default.yaml` alone. Raises `UnknownName` when it is missing."""
         files = file_names(self.root / "calibration")
-        data: Mapping[str, Any] = read_document(files[resolve("calibration", SHIPPED, files, {})]).data
+        path = files[resolve("calibration", SHIPPED, files, {})]
+        data: Mapping[str, Any] = read_document(path).data
+        problem = what_is_missing(data)
+        if problem:
+            raise DiagnosticError([Diagnostic("catalog/calibration", f"{shown_path(path)}: {problem}")])
         return data
 
     def own_calibration(self, name: str) -> OwnCalibration:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -69,13 +70,13 @@ def calibrate(
     """
     from planner.report.rows import as_json
 
+    named = _name(name, out, full)
     if out is not None and out != STANDARD:
-        check_writable(Path(out))
+        _check_target(Path(out), named, full, files)
     measurements, opened = open_measurements(
         files, catalog,
         gpu=gpu, n_gpus=gpus, tp=tp, pp=pp, model=model, weight_dtype=weights, kv_dtype=kv, engine=engine, source=source,
     )  # fmt: skip
-    named = _name(name, out)
     if measurements.table.is_memory:
         if full or out or name:
             usage_error("--full, --name and --out are for speed measurements; memory constants are printed only")
@@ -91,12 +92,33 @@ def calibrate(
     answer(as_json(data) if format is AnswerFormat.JSON else "".join(f"{line}\n" for line in lines))
 
 
-def _name(name: str | None, out: str | None) -> str:
-    """Return the name of the calibration: the one given, else that of the file."""
+def _name(name: str | None, out: str | None, full: bool) -> str:
+    """Return the name of the calibration: the one given, else that of the file. Only a full one is the shipped one."""
+    from planner.catalog.calibration import SHIPPED
+
     found = name if name is not None else "own" if out in (None, STANDARD) else Path(out or "").stem
     if not NAME.fullmatch(found):
         usage_error("--name: up to 64 letters, digits, dots, dashes and underscores")
+    if found == SHIPPED and not full:
+        usage_error(f"--name: `{SHIPPED}` is the shipped calibration, which only --full fits anew; choose another name")
     return found
+
+
+def _check_target(path: Path, name: str, full: bool, files: Sequence[str]) -> None:
+    """Leave with a usage error when a calibration at `path` would destroy something, or could not be read there."""
+    from planner.catalog.calibration import SHIPPED
+    from planner.catalog.store import INDEX_FILE
+
+    check_writable(path)
+    if path.suffix != ".yaml":
+        usage_error(f"--out: a calibration is a file that ends in .yaml, not {path}")
+    if path.resolve() in {Path(file).resolve() for file in files}:
+        usage_error(f"--out: {path} is one of the files that are read")
+    in_catalog = path.parent.name == "calibration" and (path.parent.parent / INDEX_FILE).is_file()
+    if in_catalog and path.stem != name:
+        usage_error(f"--out: in a catalog the file of `{name}` is {name}.yaml, not {path.name}")
+    if in_catalog and full and name != SHIPPED:
+        usage_error(f"--out: in a catalog a full calibration is {SHIPPED}.yaml, the only one that stands alone")
 
 
 def _memory(measurements: Measurements, catalog: Catalog) -> tuple[dict[str, Any], list[str]]:

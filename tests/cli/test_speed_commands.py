@@ -298,3 +298,49 @@ def test_a_plan_says_that_own_measurements_changed_it(calibrated: Path) -> None:
     assert own["value"].startswith("3 own measurements on H100-SXM-80GB are put over")
     shipped = json.loads(run("solve", spec, "--format", "json").out)["assumptions"]
     assert "calibration" not in {row["key"] for row in shipped}
+
+
+@pytest.mark.parametrize(
+    ("out", "flags", "said"),
+    [
+        ("calibration/default.yaml", (), "only --full fits anew"),
+        ("calibration/lab.yaml", ("--name", "other"), "in a catalog the file of `other` is other.yaml"),
+        ("calibration/lab.yaml", ("--full",), "a full calibration is default.yaml"),
+        ("notes.txt", (), "ends in .yaml"),
+        ("mine.yaml", ("mine.yaml",), "is one of the files that are read"),
+    ],
+)
+def test_a_calibration_destroys_nothing(
+    out: str, flags: tuple[str, ...], said: str, calibrated: Path, tmp_path: Path
+) -> None:
+    catalog = tmp_path / "catalog"
+    shutil.copytree(calibrated, catalog)
+    target = catalog / out
+    before = target.read_bytes() if target.exists() else None
+    given = [catalog / flag if flag.endswith(".yaml") else flag for flag in flags]
+    done = run("calibrate", RESULT, *given, *FLAGS, "--out", target)
+    assert (done.code, done.out) == (64, "")
+    assert said in done.err
+    assert (target.read_bytes() if target.exists() else None) == before
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("estimate", "--model", "llama-3.3-70b", "--gpu", "h100-sxm", "--tp", "4"),
+        ("solve", ROOT / "specs/examples/one-model-one-gpu.yaml"),
+        ("validate", SPEEDS),
+        ("calibrate", RESULT, *FLAGS),
+        ("catalog", "check"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_broken_shipped_calibration_is_wrong_input(
+    command: tuple[str | Path, ...], calibrated: Path, tmp_path: Path
+) -> None:
+    catalog = tmp_path / "catalog"
+    shutil.copytree(calibrated, catalog)
+    shutil.copy(calibrated / "calibration/own.yaml", catalog / "calibration/default.yaml")
+    done = run(*command, "--catalog", catalog)
+    assert done.code == 1
+    assert "generations is missing" in done.err + done.out
