@@ -16,8 +16,8 @@ TFLOP = 1e12
 
 
 def each_candidate(index: ProgramIndex) -> list[Key]:
-    """Index a row by candidate."""
-    return [(name,) for name in index.columns]
+    """Index a row by candidate, those that serve nothing left out."""
+    return [(name,) for name, column in index.columns.items() if column.services]
 
 
 def served_sum(model: Any, column: Column, amount: Callable[[Service], float]) -> Any:

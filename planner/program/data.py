@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from planner.candidates.types import Service, Stock
 
@@ -129,6 +130,35 @@ class FleetProblem:
         return tuple(d for d in self.demands if d.model == model)
 
 
+def by_model(problem: FleetProblem) -> dict[str, FleetProblem]:
+    """Return, for each model, the problem with everything about the other models left out; supply stays."""
+    columns: dict[str, list[Column]] = defaultdict(list)
+    demands: dict[str, list[Demand]] = defaultdict(list)
+    bounds: dict[str, list[BlockBound]] = defaultdict(list)
+    weights: dict[str, list[CoverWeights]] = defaultdict(list)
+    for column in problem.columns:
+        columns[column.model].append(column)
+    for demand in problem.demands:
+        demands[demand.model].append(demand)
+    for bound in problem.block_bounds:
+        bounds[bound.model].append(bound)
+    for found in problem.cover_weights:
+        weights[found.model].append(found)
+    losses = set(problem.losses)
+    return {
+        rule.model: replace(
+            problem,
+            columns=tuple(columns[rule.model]),
+            demands=tuple(demands[rule.model]),
+            rules=(rule,),
+            losses=tuple(c.name for c in columns[rule.model] if c.name in losses),
+            block_bounds=tuple(bounds[rule.model]),
+            cover_weights=tuple(weights[rule.model]),
+        )
+        for rule in problem.rules
+    }
+
+
 def node_cost(problem: FleetProblem, offer: NodeOffer) -> float:
     """Return what one node counts in the objective: USD/h, GPUs or watts."""
     if problem.objective == "gpus":
@@ -148,5 +178,6 @@ __all__ = [
     "NodeOffer",
     "Service",
     "Stock",
+    "by_model",
     "node_cost",
 ]

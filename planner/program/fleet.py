@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,29 +27,44 @@ def build(problem: FleetProblem, constraints: tuple[Constraint, ...] | None = No
     return model
 
 
-def build_block(problem: FleetProblem, model: str, prices: Mapping[str, float]) -> Any:
-    """State the part of the program that is about one model alone, at `prices` per replica (by candidate).
+def build_block(alone: FleetProblem) -> Any:
+    """State the part of the program that is about models alone: nothing about nodes and supply, and no price.
 
-    Supply is left out: the model may buy any number of GPUs at those prices, so its optimum bounds from below what its
-    replicas cost at those prices in any fleet.
+    At any prices per replica its optimum bounds from below what these replicas cost at those prices in any fleet, since
+    the models may have any number of GPUs at those prices.
     """
-    alone = replace(
-        problem,
-        columns=problem.columns_of(model),
-        demands=problem.demands_of(model),
-        rules=tuple(r for r in problem.rules if r.model == model),
-        losses=(),
-        block_bounds=(),
-        max_gpu_types=None,
-    )
     index = ProgramIndex(alone)
-    block = pyo.ConcreteModel(name=model)
+    block = pyo.ConcreteModel(name="block")
     _add_variables(block, index)
     for constraint in all_constraints():
         if not constraint.couples:
             _add_rows(block, index, constraint)
-    block.objective = pyo.Objective(expr=pyo.quicksum(prices[c.name] * block.replicas[c.name] for c in alone.columns))
+    block.objective = pyo.Objective(expr=pyo.quicksum(block.replicas[c.name] for c in alone.columns))
     return block
+
+
+def build_supply(problem: FleetProblem) -> Any:
+    """State the rows that couple models over all candidates, and every other row only for models that serve something.
+
+    What it costs is the nodes, as in the whole program.
+    """
+    index = ProgramIndex(problem)
+    serving = ProgramIndex(_serving(problem))
+    supply = pyo.ConcreteModel(name="supply")
+    _add_variables(supply, index)
+    for constraint in all_constraints():
+        _add_rows(supply, index if constraint.couples else serving, constraint)
+    supply.objective = pyo.Objective(expr=objective(supply, problem), sense=pyo.minimize)
+    return supply
+
+
+def _serving(problem: FleetProblem) -> FleetProblem:
+    models = {d.model for d in problem.demands}
+    return replace(
+        problem,
+        columns=tuple(c for c in problem.columns if c.model in models),
+        rules=tuple(r for r in problem.rules if r.model in models),
+    )
 
 
 def write_lp(problem: FleetProblem, path: Path) -> None:

@@ -44,6 +44,7 @@ class Effort:
     """Limits of one solve. Nodes bound the work the same way on every machine; seconds are the emergency brake.
 
     A search also stops at a point whose objective is at most `target`. Small programs do better without `heuristics`.
+    Points that cost more than `cutoff` are not looked for: a point is known that costs less.
     """
 
     relative_gap: float = 0.0
@@ -51,6 +52,7 @@ class Effort:
     max_nodes: int | None = None
     time_limit_s: float | None = None
     target: float | None = None
+    cutoff: float | None = None
     heuristics: bool = True
 
 
@@ -120,6 +122,8 @@ def _options(effort: Effort) -> dict[str, Any]:
     options |= SEARCH_OPTIONS
     if effort.target is not None:
         options["objective_target"] = effort.target
+    if effort.cutoff is not None:
+        options["objective_bound"] = effort.cutoff
     if effort.max_nodes is not None:
         options["mip_max_nodes"] = effort.max_nodes
     if effort.time_limit_s is not None:

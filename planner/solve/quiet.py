@@ -5,17 +5,19 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import highspy
 
 STANDARD_OUTPUT = 1
+_LOCK = threading.Lock()  # the descriptor belongs to the whole process
 
 
 def new_solver() -> Any:
     """Return a new HiGHS object; standard output stays untouched, since it belongs to the answer."""
-    with _discarded_output():
+    with _LOCK, _discarded_output():
         return highspy.Highs()  # type: ignore[no-untyped-call]
 
 

@@ -13,7 +13,7 @@ import pytest
 from problems import EVERYTHING, WIDE
 
 from planner.program.compile import CompiledProgram, compile_model, compile_problem
-from planner.program.data import Column, FleetProblem, Service
+from planner.program.data import Column, FleetProblem, Service, by_model
 from planner.program.fleet import build, build_block
 from planner.program.index import CAPACITY_ROWS
 
@@ -131,13 +131,13 @@ def test_of_equal_rows_one_stays() -> None:
 
 
 def test_a_block_holds_one_model_and_none_of_the_supply() -> None:
-    block = compile_model(build_block(EVERYTHING, "chat", {"pooled": 1.0, "small": 2.0, "wide": 3.0}))
+    block = compile_model(build_block(by_model(EVERYTHING)["chat"]))
     whole = compile_problem(EVERYTHING)
-    assert {name for name, _ in block.columns} & {"nodes", "placed", "type_used", "spare_rate"} == set()
+    assert {name for name, _ in block.columns} & {"nodes", "type_used"} == set()
     assert {key for name, key in block.columns if name == "replicas"} == {"pooled", "small", "wide"}
     assert {name for name, _ in block.rows} <= {name for name, _ in whole.rows}
     cost = dict(zip(block.columns, block.cost, strict=True))
-    assert [cost["replicas", c] for c in ("pooled", "small", "wide")] == [1.0, 2.0, 3.0]
+    assert [cost["replicas", c] for c in ("pooled", "small", "wide")] == [1.0, 1.0, 1.0]
 
 
 def test_compiling_twice_gives_the_same_arrays() -> None:

@@ -1,0 +1,333 @@
+"""Column generation over models, and branching on nodes: how a fleet of many models is minimised with a proof.
+
+Prices per replica size stand for the nodes. At any prices, what every model costs alone, and what the nodes cost less the
+worth of what they hold, add up to a lower bound (Lagrange). The plans that models choose at those prices are columns of
+a master program that buys whole nodes. See planner/manual/program.md, "How it is solved".
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from planner.program.data import BlockBound, FleetProblem, by_model
+from planner.program.supply import Size
+from planner.solve.highs import Effort
+from planner.solve.master import Cut, Fleet, Relaxed, Supply, relaxed_master, whole_master
+from planner.solve.pricing import SAFE_SHARE, Block, BlockPlan, Priced, prices_alone
+from planner.solve.replan import replanned
+from planner.solve.routing import route
+from planner.solve.spares import fragile_pools
+from planner.solve.threads import in_threads
+
+Prices = Mapping[Size, float]
+
+SMOOTHING = 0.7  # weight of the best prices so far against those of the master (in-out separation)
+BOX = 0.5  # a shortage costs this much more than the best prices so far
+MOST_ROUNDS = 30
+STALL_SHARE = 0.02  # of the gap asked for: a bound that rises less stands still
+MOST_STALLED = 4
+MOST_BRANCHES = 60
+MASTER_NODES = 2000
+BLOCK_GAP_SHARE = 0.1  # of the gap asked for: what models alone may leave open
+ROUND_GAP_SHARE = 0.1  # of the gap asked for: what column generation may leave open in a branch
+LEAST_GAP = 1e-7
+MOST_GAP = 1e-2
+OPEN_GAP_SHARE = 0.15
+
+
+@dataclass(frozen=True)
+class Aim:
+    """When a search may stop: a relative gap, or `is_over` says that a limit is reached."""
+
+    gap: float
+    is_over: Callable[[], bool] = lambda: False
+    time_left_s: Callable[[], float | None] = lambda: None
+
+
+@dataclass(order=True)
+class _Branch:
+    """A part of the choices of nodes, with a bound on its fleets and the prices that prove it."""
+
+    bound: float
+    number: int
+    cuts: tuple[Cut, ...] = field(compare=False)
+    prices: Prices = field(compare=False)
+
+
+@dataclass
+class Search:
+    """Everything a search has found so far. It goes on from there when capacities of some candidates fall."""
+
+    problem: FleetProblem
+    supply: Supply
+    blocks: dict[str, Block]
+    prices: Prices
+    plans: dict[str, list[BlockPlan]] = field(default_factory=dict)
+    fragile: set[BlockPlan] = field(default_factory=set)
+    unserved: tuple[str, ...] = ()
+    best: Fleet | None = None
+    bound: float = 0.0
+    _priced: dict[str, tuple[Prices, Priced]] = field(default_factory=dict)
+    _root: dict[str, Priced] = field(default_factory=dict)  # what models alone cost at `prices`
+
+    @classmethod
+    def of(cls, problem: FleetProblem) -> Search:
+        """Start a search: nothing is known but the prices of GPUs on full nodes."""
+        blocks = {model: Block(alone) for model, alone in by_model(problem).items()}
+        return cls(problem, Supply(problem), blocks, prices_alone(problem))
+
+    def run(self, aim: Aim, thorough: bool = True) -> None:
+        """Search until the gap is reached, or a limit is. `best`, `bound` and `unserved` say what was found.
+
+        Only a `thorough` search generates more plans than those that models choose alone at the cheapest prices.
+        """
+        root = self._start(aim)
+        if self.unserved or self._done(aim):
+            return
+        if not thorough:
+            relaxed = relaxed_master(self.supply, list(self._all_plans()), (), self._dear())
+            if relaxed is not None:
+                self._replan(relaxed, self.prices, aim)
+            return
+        open_branches = [_Branch(root, 0, (), self.prices)]
+        closed = np.inf  # the least bound of branches that are settled as far as known plans and prices can
+        for number in range(1, MOST_BRANCHES):
+            if not open_branches or aim.is_over():
+                break
+            branch = heapq.heappop(open_branches)
+            if branch.bound >= self._cutoff(aim):
+                heapq.heappush(open_branches, branch)
+                break
+            relaxed = self._generate(branch, aim)
+            if number == 1:
+                self._settle_on(branch.prices)
+                self._raise_bound(branch.bound)
+                if relaxed is not None and branch.bound < self._cutoff(aim):
+                    self._replan(relaxed, branch.prices, aim)
+                self._perturb(branch.prices, aim)
+            else:
+                self._choose((), aim)
+            if relaxed is not None and branch.bound < self._cutoff(aim):
+                self._replan(relaxed, branch.prices, aim)
+            done = relaxed is None or branch.bound >= self._cutoff(aim)
+            split = None if relaxed is None or done else self.supply.branch(relaxed.nodes)
+            if split is None:
+                closed = min(closed, branch.bound)
+            else:
+                for cut in _halves(*split):
+                    heapq.heappush(
+                        open_branches,
+                        _Branch(branch.bound, 2 * number + (cut.least > 0), (*branch.cuts, cut), branch.prices),
+                    )
+            self._raise_bound(min([closed, *(b.bound for b in open_branches)]))
+
+    def lower(self, problem: FleetProblem, changed: Iterable[str]) -> None:
+        """Take a problem whose candidates of the models `changed` have lower capacities; plans that still hold stay."""
+        self.problem, self.best = problem, None
+        alone = by_model(problem)
+        for model in sorted(changed):
+            known = self.blocks[model].problem
+            stronger = replace(alone[model], cover_weights=known.cover_weights, losses=known.losses)
+            self.blocks[model] = Block(stronger)
+            self.plans[model] = [p for p in self.plans.get(model, []) if self._holds(p)]
+            self._root.pop(model, None)
+            self._priced.pop(model, None)
+
+    def _holds(self, plan: BlockPlan) -> bool:
+        alone, replicas = self.blocks[plan.model].problem, dict(plan.replicas)
+        demand = {d.workload: d.planned_requests_per_s for d in alone.demands}
+        return route(alone, plan.model, replicas, demand).carries and not fragile_pools(alone, replicas)
+
+    def learn(self, problem: FleetProblem, replicas: Mapping[str, int], bound: float) -> None:
+        """Take over what the whole program found: rows about losses, a fleet, a bound."""
+        self.bound = max(self.bound, bound)
+        for model, alone in by_model(replace(problem, block_bounds=())).items():
+            block = self.blocks[model]
+            if (alone.cover_weights, alone.losses) != (block.problem.cover_weights, block.problem.losses):
+                block = self.blocks[model] = Block(alone)
+            plan = block.plan_of(replicas)
+            if plan.replicas and plan not in self.plans.setdefault(model, []):
+                self.plans[model].append(plan)
+
+    def stated(self) -> FleetProblem:
+        """Return the problem with the rows about losses of spares that models alone turned out to need."""
+        alone = [block.problem for block in self.blocks.values()]
+        return replace(
+            self.problem,
+            cover_weights=tuple(w for p in alone for w in p.cover_weights),
+            losses=tuple(sorted(name for p in alone for name in p.losses)),
+        )
+
+    def bounds(self) -> tuple[BlockBound, ...]:
+        """Return what every model alone costs at least at the best prices, as rows for the whole program."""
+        return tuple(
+            BlockBound(model, self.blocks[model].by_candidate(self.prices), priced.bound * SAFE_SHARE)
+            for model, priced in self._root.items()
+            if 0.0 < priced.bound < np.inf and any(self.blocks[model].by_candidate(self.prices).values())
+        )
+
+    def _start(self, aim: Aim) -> float:
+        bound = self._price_all(self.prices, (), aim)
+        self.unserved = tuple(m for m, (_, p) in sorted(self._priced.items()) if p.plan is None and np.isinf(p.bound))
+        if self.unserved:
+            return np.inf
+        self._raise_bound(bound)
+        self._choose((), aim)
+        if not self._done(aim):
+            for model, block in self.blocks.items():
+                self.plans[model] += [p for p in block.simple_plans(self.prices) if p not in self.plans[model]]
+        return bound
+
+    def _settle_on(self, prices: Prices) -> None:
+        """Make these the best prices; what models alone cost at them is known again when it is asked for."""
+        if prices is not self.prices:
+            self.prices = prices
+            self._root = {m: p for m, (at, p) in self._priced.items() if at is prices}
+
+    def _raise_bound(self, bound: float) -> None:
+        self.bound = max(self.bound, bound if self.best is None else min(bound, self.best.cost))
+
+    def _cutoff(self, aim: Aim) -> float:
+        return np.inf if self.best is None else self.best.cost * (1.0 - aim.gap)
+
+    def _done(self, aim: Aim) -> bool:
+        return self.bound >= self._cutoff(aim)
+
+    def _generate(self, branch: _Branch, aim: Aim) -> Relaxed | None:
+        """Generate columns in a branch; raise its bound. Return the last master with fractions, None when it is closed."""
+        box = dict.fromkeys(self.supply.sizes, BOX)
+        best_prices, inside = branch.prices, SMOOTHING
+        relaxed: Relaxed | None = None
+        dearest, stalled = self.supply.dearest(branch.cuts), 0
+        for _ in range(MOST_ROUNDS):
+            caps = {s: best_prices[s] * (1.0 + box[s]) + LEAST_CAP * s.node_gpus * s.nodes_spanned for s in box}
+            relaxed = relaxed_master(self.supply, list(self._all_plans()), branch.cuts, caps)
+            if relaxed is None:
+                branch.bound = np.inf
+                return None
+            prices = {s: inside * best_prices[s] + (1.0 - inside) * relaxed.prices[s] for s in box}
+            known = sum(len(p) for p in self.plans.values())
+            bound = self._price_all(prices, branch.cuts, aim)
+            found = sum(len(p) for p in self.plans.values()) > known
+            stalled = 0 if bound > branch.bound * (1.0 + STALL_SHARE * aim.gap) else stalled + 1
+            if bound > branch.bound:
+                branch.bound, best_prices, inside = bound, prices, SMOOTHING
+            elif not found:
+                if inside == 0.0 and not relaxed.short:
+                    break
+                inside = 0.0
+            box = {s: 2.0 * b if s in relaxed.short else max(BOX, b / 2.0) for s, b in box.items()}
+            branch.prices = best_prices
+            if branch.bound >= self._cutoff(aim) or aim.is_over():
+                break
+            if branch.bound > dearest * (1.0 + WHOLE_COST):
+                branch.bound = np.inf
+                return None
+            if stalled >= MOST_STALLED:
+                break
+            if not relaxed.short and relaxed.value - branch.bound <= ROUND_GAP_SHARE * aim.gap * relaxed.value:
+                break
+        return relaxed
+
+    def _price_all(self, prices: Prices, cuts: tuple[Cut, ...], aim: Aim) -> float:
+        """Let every model choose at the prices; keep new plans. Return the bound that follows."""
+        open_gap = 1.0 if self.best is None else 1.0 - self.bound / self.best.cost if self.best.cost > 0.0 else 0.0
+        root = self._root if prices is self.prices else {}
+        self._priced |= {m: (prices, p) for m, p in root.items()}
+        gap = min(MOST_GAP, max(LEAST_GAP, BLOCK_GAP_SHARE * aim.gap, OPEN_GAP_SHARE * open_gap))
+        due = [m for m in self.blocks if m not in self._priced or self._priced[m][0] is not prices]
+        found = in_threads(lambda m: self.blocks[m].price(prices, gap, self._surviving(m)), due)
+        for model, priced in zip(due, found, strict=True):
+            self._priced[model] = (prices, priced)
+            if prices is self.prices:
+                self._root[model] = priced
+            if priced.plan is not None and priced.plan not in self.plans.setdefault(model, []):
+                self.plans[model].append(priced.plan)
+                if not priced.survives:
+                    self.fragile.add(priced.plan)
+        alone = sum(self._priced[m][1].bound for m in self.blocks)
+        return alone + self.supply.value(prices, cuts)
+
+    def _surviving(self, model: str) -> list[BlockPlan]:
+        return [p for p in self.plans.get(model, []) if p not in self.fragile]
+
+    def _all_plans(self) -> Iterable[BlockPlan]:
+        for model in self.blocks:
+            yield from self.plans.get(model, [])
+
+    def _choose(self, cuts: tuple[Cut, ...], aim: Aim) -> Mapping[Size, float]:
+        """Choose whole plans and nodes among those known; keep the fleet if it is the cheapest so far.
+
+        Return the replicas of each size that are short, when known plans do not fit the nodes there are.
+        """
+        plans = [p for p in self._all_plans() if p not in self.fragile]
+        if {p.model for p in plans} != set(self.blocks):
+            return {}
+        effort = Effort(relative_gap=ROUND_GAP_SHARE * aim.gap, max_nodes=MASTER_NODES, time_limit_s=aim.time_left_s())
+        fleet = whole_master(self.supply, plans, cuts, self._dear(), effort)
+        if fleet is None:
+            return {}
+        if not fleet.short and (self.best is None or fleet.cost < self.best.cost):
+            self.best = fleet
+        return fleet.short
+
+    def _replan(self, relaxed: Relaxed, prices: Prices, aim: Aim) -> None:
+        """Plan the models anew that the master uses fractions of, dearest first; others choose among known plans."""
+        whole = {p.model for p, share in relaxed.shares.items() if share > 1.0 - WHOLE_COST}
+        weight = {m: max((p.cost_at(prices) for p in self.plans[m]), default=0.0) for m in self.blocks}
+        split = sorted((m for m in self.blocks if m not in whole), key=lambda m: (-weight[m], m))
+        blocks = [self.blocks[m] for m in sorted((split or list(self.blocks))[:MOST_REPLANNED])]
+        if not blocks:
+            return
+        anew = {b.model for b in blocks}
+        names = {name for b in blocks for name in b.worth_having(prices)}
+        names |= {name for p in relaxed.shares if p.model in anew for name, _ in p.replicas}
+        others = [p for p in self._all_plans() if p.model not in anew and p not in self.fragile]
+        effort = Effort(relative_gap=ROUND_GAP_SHARE * aim.gap, max_nodes=REPLAN_NODES, time_limit_s=aim.time_left_s())
+        fleet = replanned(self.problem, blocks, others, names, self._dear(), effort)
+        if fleet is None or fleet.short:
+            return
+        for plan in fleet.plans:
+            if plan not in self.plans[plan.model]:
+                self.plans[plan.model].append(plan)
+                if fragile_pools(self.blocks[plan.model].problem, dict(plan.replicas)):
+                    self.fragile.add(plan)
+        if not self.fragile.intersection(fleet.plans) and (self.best is None or fleet.cost < self.best.cost):
+            self.best = fleet
+
+    def _dear(self) -> dict[Size, float]:
+        """Return prices for replicas that no nodes hold, far above those of nodes."""
+        dearest = max(p / (s.node_gpus * s.nodes_spanned) for s, p in self.prices.items()) + LEAST_CAP
+        return {s: DEAR * dearest * s.node_gpus * s.nodes_spanned for s in self.prices}
+
+    def _perturb(self, prices: Prices, aim: Aim) -> None:
+        """Find more plans at prices a little off, dearer where replicas are short, until known plans make a good fleet."""
+        draw = np.random.Generator(np.random.PCG64(SEED))
+        dearer = dict.fromkeys(prices, 1.0)
+        gpus = sorted({s.gpu for s in prices})
+        for _ in range(MOST_PERTURBED):
+            short = self._choose((), aim)
+            if self._done(aim) or aim.is_over():
+                return
+            dearer = {s: d * (1.0 + PERTURBED) if s in short else d for s, d in dearer.items()}
+            factor = dict(zip(gpus, draw.lognormal(0.0, PERTURBED, len(gpus)).tolist(), strict=True))
+            self._price_all({s: p * dearer[s] * factor[s.gpu] for s, p in prices.items()}, (), aim)
+        self._choose((), aim)
+
+
+MOST_REPLANNED = 6
+REPLAN_NODES = 500
+DEAR = 10.0
+SEED = 1
+PERTURBED = 0.05
+MOST_PERTURBED = 8
+LEAST_CAP = 1e-3
+WHOLE_COST = 1e-6
+
+
+def _halves(nodes: tuple[int, ...], count: float) -> tuple[Cut, Cut]:
+    return Cut(nodes, 0.0, float(np.floor(count))), Cut(nodes, float(np.ceil(count)), np.inf)
