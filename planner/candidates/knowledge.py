@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.catalog import Catalog
-from planner.physics.bands import OWN, Bands, Coverage, Provenance, factor, family_kind, provenance_of
+from planner.physics.bands import OWN, Bands, Coverage, OwnRows, Provenance, factor, family_kind, provenance_of
 from planner.physics.constants import SpeedConstants
 from planner.physics.types import Architecture, Device
 
@@ -30,6 +30,10 @@ class Knowledge:
         generation = self.constants.engine(engine_class).generation
         combination = (engine_class, device.name, family_kind(architecture), weights)
         return provenance_of(self.coverage, combination, device.architecture_class, generation)
+
+    def own_rows(self, architecture: Architecture, device: Device, engine_class: str, weights: str) -> OwnRows | None:
+        """Return the user's own measurements that decide predictions for a model on a device, None without any."""
+        return self.coverage.own_rows((engine_class, device.name, family_kind(architecture), weights))
 
     def factor(self, provenance: Provenance, metric: str) -> float:
         """Return the factor on predicted times that the confidence asks for; `metric` is throughput or ttft."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from planner.candidates.types import Assumption, ResolvedModel
 from planner.catalog import Catalog
 from planner.catalog.model import BILLION
@@ -65,8 +67,11 @@ def _quality(
     return QualityEvidence(own * kv_recovery, "model", source, evidence.n if evidence else 0)
 
 
-def model_assumptions(models: dict[str, ResolvedModel]) -> list[Assumption]:
-    """List what was assumed about models: longest sequence, engine constants from another version."""
+def model_assumptions(models: dict[str, ResolvedModel], own: Mapping[str, Sequence[str]]) -> list[Assumption]:
+    """List what was assumed about models: longest sequence, engine constants from another version.
+
+    `own` says by model for which of its shapes the user's measurements decide the speed instead.
+    """
     found: list[Assumption] = []
     for name, model in models.items():
         if model.spec.config is not None:
@@ -80,6 +85,7 @@ def model_assumptions(models: dict[str, ResolvedModel]) -> list[Assumption]:
         engine = model.engine
         if engine.extrapolated or engine.memory_extrapolated:
             value = f"{engine.name} {engine.version} is planned with constants measured on {engine.versions} (memory: {engine.memory.versions})"
+            value += f"; speed of {'; '.join(own[name])}" if own[name] else ""
             found.append(Assumption(f"models.{name}.engine", value, f"catalog/engines/{engine.name}.yaml"))
         if engine.generation == "local":
             value = f"{engine.name} speeds are from single-stream benchmarks; many sequences at once were not measured"

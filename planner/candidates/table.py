@@ -61,7 +61,7 @@ def build_table(spec: FleetSpec, catalog: Catalog, knowledge: Knowledge) -> Cand
         candidates=tuple(candidates),
         rejections=tuple(rejections),
         rejection_counts=dict(sorted(Counter(r.rule for r in rejections).items())),
-        assumptions=tuple(_assumptions(models, workloads, supply, knowledge)),
+        assumptions=tuple(_assumptions(models, workloads, shapes, supply, knowledge)),
     )
 
 
@@ -154,15 +154,31 @@ def _dominated(shapes: Sequence[Shape], kept: Sequence[Candidate], rejections: S
 
 
 def _assumptions(
-    models: dict[str, ResolvedModel], workloads: dict[str, ResolvedWorkload], supply: Supply, knowledge: Knowledge
+    models: dict[str, ResolvedModel],
+    workloads: dict[str, ResolvedWorkload],
+    shapes: Mapping[str, Sequence[Shape]],
+    supply: Supply,
+    knowledge: Knowledge,
 ) -> list[Assumption]:
+    own = {name: _own_speed(model, shapes[name], knowledge) for name, model in models.items()}
     confidence = Assumption(
         "planning.confidence",
         f"{knowledge.confidence * 100:.0f} %: predicted times are multiplied by what this share of measured deployments stays under",
         "catalog/calibration/default.yaml",
     )
     measured = [confidence, *_own_measurements(knowledge)]
-    return [*model_assumptions(models), *workload_assumptions(workloads), *measured, *supply.assumptions]
+    return [*model_assumptions(models, own), *workload_assumptions(workloads), *measured, *supply.assumptions]
+
+
+def _own_speed(model: ResolvedModel, shapes: Sequence[Shape], knowledge: Knowledge) -> tuple[str, ...]:
+    """Return for which formats and GPUs of a model its own measurements decide the speed, and which these are."""
+    found: list[str] = []
+    devices = {(shape.gpu, shape.weights): shape.device for shape in shapes}
+    for (gpu, weights), device in sorted(devices.items(), key=lambda item: item[0]):
+        own = knowledge.own_rows(model.architecture, device, model.engine.speed_class(device.vendor), weights)
+        if own is not None and own.same:
+            found.append(f"{weights} weights on {gpu}: {own}")
+    return tuple(found)
 
 
 def _own_measurements(knowledge: Knowledge) -> list[Assumption]:
@@ -170,5 +186,6 @@ def _own_measurements(knowledge: Knowledge) -> list[Assumption]:
     if not own:
         return []
     gpus = ", ".join(sorted({row.gpu for row in own}))
+    files = ", ".join(f"catalog/calibration/{name}.yaml" for name in sorted({row.calibration for row in own}))
     value = f"{sum(row.rows for row in own):,} own measurements on {gpus} are put over the shipped constants"
-    return [Assumption("calibration", value, "own calibrations beside catalog/calibration/default.yaml")]
+    return [Assumption("calibration", value, files)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from planner.source import Document
 
 SUFFIX = ".yaml"
+OTHER_SUFFIXES = (".yml", ".yaml")
+"""Endings of YAML files in any case; only `SUFFIX` is read."""
 MAX_FILE_BYTES = 5_000_000
 
 R = TypeVar("R", bound=BaseModel)
@@ -41,6 +44,21 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         return []
     with os.scandir(folder) as entries:
         return sorted((e for e in entries if not e.name.startswith(".")), key=lambda e: e.name)
+
+
+def misnamed(folder: Path, depth: int = 1) -> list[Diagnostic]:
+    """Return an error for each file of `folder`, and of its sub-folders with `depth` 2, that is YAML by another ending.
+
+    Such files are not listed, and who wrote one expects it to count.
+    """
+    found: list[Diagnostic] = []
+    for entry in _entries(folder):
+        if depth > 1 and entry.is_dir(follow_symlinks=False):
+            found += misnamed(Path(entry.path), depth - 1)
+        elif entry.name.casefold().endswith(OTHER_SUFFIXES) and not entry.name.endswith(SUFFIX) and entry.is_file():
+            message = f"{shown_path(Path(entry.path))} is not read: files of a catalog end in {SUFFIX}; rename it"
+            found.append(Diagnostic("catalog/misnamed", message))
+    return found
 
 
 def read_document(path: Path) -> Document:
@@ -96,5 +114,8 @@ def _located(document: Document, error: ErrorDetails) -> Diagnostic:
         return Diagnostic("catalog/unknown-key", f"unknown key `{key}`", span)
     if error["type"] == "missing":
         return Diagnostic("catalog/missing-key", f"missing key `{key}`", span)
+    value = error["input"]
+    if isinstance(value, float) and not math.isfinite(value):
+        return Diagnostic("catalog/invalid-value", f"`{key}`: must be a finite number, got {value}", span)
     message = error["msg"][:1].lower() + error["msg"][1:]
     return Diagnostic("catalog/invalid-value", f"`{key}`: {message}", span)

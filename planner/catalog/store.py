@@ -12,14 +12,14 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from planner.catalog.calibration import SHIPPED, OwnCalibration, what_is_missing
+from planner.catalog.calibration import SHIPPED, Known, OwnCalibration, not_finite, what_is_missing
 from planner.catalog.canonical import same_model, tidy
 from planner.catalog.commitment import CommitmentFile, Ratio, best_ratio
 from planner.catalog.engine import EngineFile, EngineProfile, profile, version_key
 from planner.catalog.gpu import GpuEntry
 from planner.catalog.index import CatalogIndex, NotModelled
 from planner.catalog.labels import AliasFile, Label, LabelFile, folded
-from planner.catalog.loading import R, file_names, read_bytes, read_document, read_record, shown_path
+from planner.catalog.loading import R, file_names, misnamed, read_bytes, read_document, read_record, shown_path
 from planner.catalog.model import ModelEntry
 from planner.catalog.names import UnknownName, resolve
 from planner.catalog.offer import CatalogOffer, OfferFile, expand
@@ -29,6 +29,8 @@ from planner.diagnostics import Diagnostic, DiagnosticError
 from planner.physics.types import Architecture
 
 INDEX_FILE = "catalog.yaml"
+FOLDERS = ("", "calibration", "engines", "gpus", "offers", "quality")
+"""Folders whose files are read, beside the folders of `models/`."""
 OTHER_OFFER_FILES = frozenset({"regions", "commitments"})
 
 
@@ -214,7 +216,7 @@ class Catalog:
 
     def calibration_names(self) -> tuple[str, ...]:
         """Return the names of all calibrations, sorted."""
-        return tuple(file_names(self.root / "calibration"))
+        return tuple(self._calibration_files)
 
     def calibration(self) -> Mapping[str, Any]:
         """Return the calibration, with the user's own ones put over it in the order of their names."""
@@ -222,22 +224,19 @@ class Catalog:
 
     def shipped_calibration(self) -> Mapping[str, Any]:
         """Return the data of `calibration/default.yaml` alone. Raises `UnknownName` when it is missing."""
-        files = file_names(self.root / "calibration")
-        path = files[resolve("calibration", SHIPPED, files, {})]
-        data: Mapping[str, Any] = read_document(path).data
-        problem = what_is_missing(data)
-        if problem:
-            raise DiagnosticError([Diagnostic("catalog/calibration", f"{shown_path(path)}: {problem}")])
-        return data
+        return self._shipped_calibration
 
     def own_calibration(self, name: str) -> OwnCalibration:
-        """Return an own calibration by its exact name. Raises `DiagnosticError`, also for a GPU that is not in the catalog."""
+        """Return an own calibration by its exact name. Raises `DiagnosticError`, also for names that match no prediction."""
         path = self.root / "calibration" / f"{name}.yaml"
         found = self._named(path, OwnCalibration, name)
-        strange = sorted({*found.gpus, *(row.gpu for row in found.levels)} - self._gpu_files.keys())
+        strange = list(found.strange_names(self._known_to(found)))
         if strange:
-            message = f"{shown_path(path)}: no GPU `{tidy(strange[0])}` in the catalog"
-            raise DiagnosticError([Diagnostic("catalog/calibration", message)])
+            spans = read_document(path)
+            raise DiagnosticError(
+                Diagnostic("catalog/calibration", message, spans.span(place, key=place[0] == "gpus"))
+                for place, message in strange
+            )
         return found
 
     def digest(self) -> str:
@@ -251,16 +250,39 @@ class Catalog:
 
     def files(self) -> dict[str, Path]:
         """Return all files of the catalog by their path inside it, sorted."""
-        folders = ("", "calibration", "engines", "gpus", "offers", "quality")
         found = {
-            f"{folder}/{n}".lstrip("/"): p for folder in folders for n, p in file_names(self.root / folder).items()
+            f"{folder}/{n}".lstrip("/"): p for folder in FOLDERS for n, p in file_names(self.root / folder).items()
         }
-        found |= {f"models/{n}": p for n, p in self._model_files.items()}
+        found |= {f"models/{n}": p for n, p in file_names(self.root / "models", depth=2).items()}
         return dict(sorted(found.items()))
+
+    def misnamed(self) -> list[Diagnostic]:
+        """Return an error for each file that is YAML and that nothing reads, for its ending."""
+        found = (misnamed(self.root / folder) for folder in FOLDERS)
+        return [*(d for part in found for d in part), *misnamed(self.root / "models", depth=2)]
 
     def newest_price_date(self) -> date:
         """Return the newest exact day of any price of a modelled GPU, as recorded in `catalog.yaml`."""
         return self.index.newest_price_date
+
+    @cached_property
+    def _shipped_calibration(self) -> Mapping[str, Any]:
+        path = self._calibration_files[resolve("calibration", SHIPPED, self._calibration_files, {})]
+        document = read_document(path)
+        data: Mapping[str, Any] = document.data
+        odd = [Diagnostic("catalog/calibration", message, document.span(place)) for place, message in not_finite(data)]
+        if odd:
+            raise DiagnosticError(odd)
+        problem = what_is_missing(data)
+        if problem:
+            raise DiagnosticError([Diagnostic("catalog/calibration", f"{shown_path(path)}: {problem}")])
+        return data
+
+    def _known_to(self, own: OwnCalibration) -> Known:
+        engines, generations = (self._shipped_calibration[table].keys() for table in ("engines", "generations"))
+        named = sorted({row.gpu for row in own.coverage} & self._gpu_files.keys())
+        classes = {gpu: self.gpu(gpu).device().architecture_class for gpu in named}
+        return Known(self._gpu_files.keys(), classes, {*engines, *generations}, generations)
 
     @cached_property
     def _calibration(self) -> Mapping[str, Any]:
@@ -296,19 +318,23 @@ class Catalog:
 
     @cached_property
     def _gpu_files(self) -> dict[str, Path]:
-        return file_names(self.root / "gpus")
+        return self._listed("gpus")
 
     @cached_property
     def _model_files(self) -> dict[str, Path]:
-        return file_names(self.root / "models", depth=2)
+        return self._listed("models", depth=2)
 
     @cached_property
     def _engine_files(self) -> dict[str, Path]:
-        return file_names(self.root / "engines")
+        return self._listed("engines")
+
+    @cached_property
+    def _calibration_files(self) -> dict[str, Path]:
+        return self._listed("calibration")
 
     @cached_property
     def _offer_files(self) -> dict[str, Path]:
-        files = file_names(self.root / "offers")
+        files = self._listed("offers")
         return {name: path for name, path in files.items() if name not in OTHER_OFFER_FILES}
 
     @cached_property
@@ -329,7 +355,17 @@ class Catalog:
 
     def _read_if_there(self, name: str, record: type[R], empty: R) -> R:
         path = self.root / name
-        return self._read(path, record) if path.is_file() else empty
+        if path.is_file():
+            return self._read(path, record)
+        self._listed(str(Path(name).parent))
+        return empty
+
+    def _listed(self, folder: str, depth: int = 1) -> dict[str, Path]:
+        """Return the files of a folder. Raises `DiagnosticError` when one is YAML by an ending that is not read."""
+        strange = misnamed(self.root / folder, depth)
+        if strange:
+            raise DiagnosticError(strange)
+        return file_names(self.root / folder, depth)
 
     def _named(self, path: Path, record: type[R], name: str, key: str = "name") -> R:
         entry = self._read(path, record)

@@ -122,30 +122,46 @@ def _check_target(path: Path, name: str, full: bool, files: Sequence[str]) -> No
 
 
 def _memory(measurements: Measurements, catalog: Catalog) -> tuple[dict[str, Any], list[str]]:
+    from planner.report.figures import count
     from planner.report.rows import table
-    from planner.report.validation import fitted_rows
-    from planner.validation.fit import fit, usable_logs
+    from planner.report.validation import fitted_rows, left_out_text
+    from planner.validation.fit import fit, read_logs
 
     rows = measurements.table.rows
-    logs = usable_logs(rows, catalog)
+    logs, skipped = read_logs(rows, catalog)
     fitted = fitted_rows(fit(logs))
-    data = {"kind": "memory", "rows": len(rows), "used": len(logs), "constants": fitted}
-    return data, [*table(fitted, digits=3), "", f"{len(logs)} of {len(rows)} logs used"]
+    data = {"kind": "memory", "rows": len(rows), "used": len(logs), "skipped": skipped, "constants": fitted}
+    used = f"{len(logs):,} of {count(len(rows), 'log')} used"
+    return data, [
+        *(table(fitted, digits=3) if fitted else ["no constant fitted"]),
+        "",
+        used,
+        *left_out_text(skipped, "log"),
+    ]
 
 
 def _speed(
     measurements: Measurements, catalog: Catalog, name: str, full: bool
 ) -> tuple[dict[str, Any], list[str], str]:
-    from planner.report.validation import calibration_data, calibration_text
+    from planner.report.validation import MOST_REASONS, calibration_data, calibration_text
     from planner.validation.own import own_calibration
-    from planner.validation.speed import LEAST_ROWS, LEAST_SOURCES, calibration_of, compared, fitted_rows, readable
-    from planner.validation.table import unusable
+    from planner.validation.speed import (
+        LEAST_ROWS,
+        LEAST_SOURCES,
+        calibration_of,
+        compared,
+        fitted_rows,
+        not_fitted,
+        readable,
+    )
+    from planner.validation.table import most_first, unusable
 
     read = readable(measurements.table.rows, catalog)
-    used = fitted_rows(read, full)
+    used, left = fitted_rows(read, full), not_fitted(read, full)
     if not used:
-        most = next(iter(read.skipped), "they tell the time to first token only, which moves no level")
-        refuse([unusable(measurements.table.path, f"no row can be fitted; of most: {most}")])
+        reasons = most_first({**read.skipped, **left})
+        why = "; ".join(f"{n:,} x {reason}" for reason, n in list(reasons.items())[:MOST_REASONS])
+        refuse([unusable(measurements.table.path, f"no row can be fitted: {why}")])
     if full and (len(used) < LEAST_ROWS or len({row.source for row in used}) < LEAST_SOURCES):
         refuse(
             [
@@ -160,4 +176,4 @@ def _speed(
         text = own_calibration(used, catalog, name, measurements.data)
     fitted = replace(read, rows=tuple(used))
     change = compared(fitted, catalog, text, full)
-    return calibration_data(name, full, fitted, change), calibration_text(name, full, fitted, change), text
+    return calibration_data(name, full, fitted, left, change), calibration_text(name, full, fitted, left, change), text

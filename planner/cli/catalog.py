@@ -18,6 +18,7 @@ from planner.cli.inputs import one_line, open_folder, refuse_catalog
 from planner.cli.options import AnswerFormat, AnswerFormatOption, CatalogOption
 from planner.cli.streams import STANDARD, answer, check_writable, note, save, usage_error
 from planner.diagnostics import Diagnostic, DiagnosticError, has_errors
+from planner.report.figures import count
 from planner.report.rows import as_json, cell, table
 
 
@@ -123,7 +124,8 @@ def check_files(
         _print_json({"errors": errors, "warnings": len(found) - errors, "diagnostics": [_as_data(d) for d in found]})
     else:
         _print(one_line(d) for d in found)
-        _print([f"{len(opened.files())} files: {errors} errors, {len(found) - errors} warnings"])
+        counts = (count(len(opened.files()), "file"), count(errors, "error"), count(len(found) - errors, "warning"))
+        _print([f"{counts[0]}: {counts[1]}, {counts[2]}"])
     if errors:
         raise typer.Exit(ExitCode.WRONG_INPUT)
 

@@ -28,9 +28,12 @@ MOST_PARAMETERS = 1e18
 LEAST_SIZE = 1.0
 MOST_SIZE = 1e18
 """Bytes, or bytes per second: beyond this nothing exists, and products stay far from overflow."""
+KIBI, MOST_MULTIPLE = 1024, 15
+"""Token counts that are written with marked thousands: up to so many times a power of two from 1,024 on."""
 _SCALES = {"b": 1e9, "t": 1e12}
 _LONGEST_QUOTE = 40
 _GROUP = re.compile(r"0\d\d", re.ASCII)
+_LATER_GROUP = re.compile(r"[1-9]\d\d", re.ASCII)
 _BEFORE_GROUP = re.compile(r"\d{1,3}", re.ASCII)
 
 
@@ -58,6 +61,23 @@ def name(flag: str, item: str) -> str:  # noqa: ARG001
 def count(flag: str, item: str) -> int:
     """Read a whole number from one: `8192`, `8k` (8,000), `2M`."""
     return _whole(flag, item, _number(flag, item), MOST_COUNT)
+
+
+def token_counts(flag: str, text: str | None) -> tuple[int, ...]:
+    """Read every item of a comma list of token counts; two that look like one with its thousands marked are refused.
+
+    Token counts are powers of two and multiples of them, so `8,192` is hardly 8 and 192 tokens, nor are `262,144` two
+    lengths, the longer one first.
+    """
+    values = items(flag, text, count)
+    parts = text.split(",") if text else []
+    for before, part in pairwise(part.strip() for part in parts):
+        if _BEFORE_GROUP.fullmatch(before) and _LATER_GROUP.fullmatch(part) and _is_one_count(before, part):
+            usage_error(
+                f"{flag}: a comma starts the next value, so `{before},{part}` is {before} and {part}: write"
+                f" `{before}{part}` for one value, `{part},{before}` for two"
+            )
+    return values
 
 
 def at_most(most: int) -> Callable[[str, str], int]:
@@ -201,6 +221,13 @@ def _check_groups(flag: str, parts: list[str]) -> None:
     for before, part in pairwise(parts):
         if _BEFORE_GROUP.fullmatch(before) and _GROUP.fullmatch(part):
             usage_error(f"{flag}: a comma starts the next value: write `{before}{part}` instead of `{before},{part}`")
+
+
+def _is_one_count(before: str, part: str) -> bool:
+    """Tell whether two groups of digits look like one count: the values fall, or it is a small multiple of a power of two."""
+    joined = int(before + part)
+    odd = joined // (joined & -joined)
+    return int(before) > int(part) or (joined % KIBI == 0 and odd <= MOST_MULTIPLE)
 
 
 def _number(flag: str, item: str) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from planner.diagnostics import Diagnostic, DiagnosticError
     from planner.plan.schema import Plan
     from planner.spec import LoadedSpec
+    from planner.validation.stated import Stated
     from planner.validation.table import Measurements
 
 STANDARD_INPUT_NAME = "<stdin>"
@@ -96,16 +97,16 @@ def one_line(diagnostic: Diagnostic) -> str:
     return f"{where}{diagnostic.severity}[{diagnostic.code}]: {diagnostic.message}"
 
 
-def read_measurements(paths: Sequence[str], stated: Mapping[str, str] | None = None) -> Measurements:
+def read_measurements(paths: Sequence[str], stated: Stated) -> Measurements:
     """Read tables and result files of benchmark tools as one table.
 
-    `stated` is what result files do not write. Leaves with a usage error, or with diagnostics when one cannot be used.
+    `stated` fills what they leave blank. Leaves with a usage error, or with diagnostics when one cannot be used.
     """
     from planner.diagnostics import DiagnosticError
     from planner.validation.table import join, read_measurement_file
 
     try:
-        return join([read_measurement_file(*_bytes_of(path), stated or {}) for path in paths])
+        return join([read_measurement_file(*_bytes_of(path), stated) for path in paths])
     except DiagnosticError as error:
         refuse(error.diagnostics)
 

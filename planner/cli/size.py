@@ -100,11 +100,11 @@ def kv_cache(
     Example: planner size kv --model llama-3-8b --context 2048,8192 --batch 1,32
     """
     axes = {
-        "context": optional("--context", context, grid.count),
+        "context": grid.token_counts("--context", context) or (None,),
         "batch": grid.items("--batch", batch, grid.count),
         **formats(weights, kv),
         "tensor": grid.items("--tp", tp, grid.at_most(grid.MOST_GPUS)),
-        "reserve": optional("--reserve", reserve, grid.count),
+        "reserve": grid.token_counts("--reserve", reserve) or (None,),
     }
     shapes = shapes_of(params, layers, heads, kv_heads, head_dim)
     print_rows("kv", native(kv_row), Asked(model, shapes), axes, catalog, output)
@@ -137,7 +137,7 @@ def decode(
     Example: planner size decode --model llama-3-8b --gpu h100-sxm --weights bf16,int8,int4
     """
     axes = {
-        "context": optional("--context", context, grid.count),
+        "context": grid.token_counts("--context", context) or (None,),
         "batch": grid.items("--batch", batch, grid.count),
         **formats(weights, kv),
         "tensor": grid.items("--tp", tp, grid.at_most(grid.MOST_GPUS)),
@@ -169,7 +169,7 @@ def intensity(
     Example: planner size intensity --gpu h100-sxm --batch 1,32,295,512
     """
     axes = {
-        "context": optional("--context", context, grid.count),
+        "context": grid.token_counts("--context", context) or (None,),
         "batch": grid.items("--batch", batch, grid.count),
         **formats(weights, kv),
     }
@@ -205,7 +205,7 @@ def hbm(
     Example: planner size hbm --model llama-3-8b --gpu l4,h100-sxm --context 8192 --batch 1,32
     """
     axes = {
-        "context": optional("--context", context, grid.count),
+        "context": grid.token_counts("--context", context) or (None,),
         "batch": grid.items("--batch", batch, grid.count),
         **formats(weights, kv),
         "tensor": grid.items("--tp", tp, grid.at_most(grid.MOST_GPUS)),
@@ -248,7 +248,7 @@ def concurrency(
     Example: planner size concurrency --model llama-2-7b --gpu a100-sxm-40gb --kv fp16,int8 --units GiB
     """
     axes = {
-        "context": optional("--context", context, grid.count),
+        "context": grid.token_counts("--context", context) or (None,),
         **formats(weights, kv),
         "tensor": grid.items("--tp", tp, grid.at_most(grid.MOST_GPUS)),
         "workspace": grid.items("--workspace", workspace, grid.workspace(units)),
@@ -300,7 +300,7 @@ def training(
     Example: planner size training --model llama-3-8b --gpu h100-sxm --batch 8 --checkpoint none,layer,sqrt
     """
     axes = {
-        "context": grid.items("--context", context, grid.count),
+        "context": grid.token_counts("--context", context),
         "batch": grid.items("--batch", batch, grid.count),
         "gpus": grid.items("--gpus", gpus, grid.count),
         "zero": [ZeroStage(int(z)) for z in grid.items("--zero", zero, grid.one_of("0123"))],
@@ -348,7 +348,7 @@ def offload(
     Example: planner size offload --model llama-3-8b --gpu rtx-4090 --weights bf16 --cpu-layers 0,8,16
     """
     axes = {
-        "context": optional("--context", context, grid.count),
+        "context": grid.token_counts("--context", context) or (None,),
         "batch": grid.items("--batch", batch, grid.count),
         **formats(weights, kv),
         "cpu_weights": optional("--cpu-weights", cpu_weights, grid.share),

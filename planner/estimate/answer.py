@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from planner.estimate.deployment import DEFAULT_CONFIDENCE, Deployment
 from planner.estimate.memory import Fit
 from planner.estimate.remedies import Remedy
-from planner.physics.bands import Provenance
+from planner.physics.bands import OwnRows, Provenance
 from planner.plan.levers import LEVERS
 
 if TYPE_CHECKING:
@@ -56,10 +56,11 @@ class Sureness:
     """How sure times are: provenance class, the factors that a confidence asks for, and times inside the 80 % band.
 
     `low` and `high` are the ends within which 80 % of measured deployments of the class lie, `best` is in the middle.
-    A side is None where the load is more than such a replica can bear.
+    A side is None where the load is more than such a replica can bear. `own` are the user's own measurements that decide.
     """
 
     provenance: Provenance
+    own: OwnRows | None
     confidence: float
     factor: float
     ttft_factor: float

@@ -37,7 +37,7 @@ def estimate(deployment: Deployment, load: Load, catalog: Catalog, search: Searc
         longest_context=longest_context(deployment),
         remedies=[] if held.fits else remedies(deployment, catalog),
         speed=speed,
-        warnings=warnings(held, catalog),
+        warnings=warnings(held, catalog, speed.sureness.own if speed else None),
         notes=[*notes(held, catalog), *(speed.notes if speed else ())],
         assumptions=assumptions(deployment),
         found=found,

@@ -218,6 +218,7 @@ def _speed(
     scarce, because = _scarce(load, state, times[0], workload, held, fit)
     sure = Sureness(
         provenance=shape.provenance,
+        own=knowledge.own_rows(d.architecture, d.device, d.engine.speed_class(d.device.vendor), d.weights),
         confidence=knowledge.confidence,
         factor=shape.throughput_factor,
         ttft_factor=shape.ttft_factor,

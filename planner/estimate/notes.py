@@ -13,6 +13,7 @@ from planner.estimate.memory import GIB, Fit, budget_share
 from planner.estimate.memory import fit as fit_of
 from planner.estimate.remedies import FRACTION_NAMES
 from planner.estimate.words import counted
+from planner.physics.bands import OwnRows
 from planner.physics.formats import weight_format
 from planner.physics.kernels import is_weight_only, remnant_rate
 from planner.physics.memory import FractionOf
@@ -26,10 +27,10 @@ PINNED_RATIO = 3.0
 TERA = 1e12
 
 
-def warnings(fit: Fit, catalog: Catalog) -> list[str]:
-    """Return what can break the deployment, or is likely not what was meant."""
+def warnings(fit: Fit, catalog: Catalog, own: OwnRows | None) -> list[str]:
+    """Return what can break the deployment, or is likely not what was meant; `own` measurements decide its speed."""
     return [
-        *_unmeasured_version(fit.deployment, catalog),
+        *_unmeasured_version(fit.deployment, catalog, own),
         *_utilization(fit),
         *_margin(fit),
         *_uneven_heads(fit.deployment),
@@ -103,15 +104,16 @@ def _seqs_source(d: Deployment) -> str:
     return f"default of {d.engine.name} on this GPU"
 
 
-def _unmeasured_version(d: Deployment, catalog: Catalog) -> Iterator[str]:
+def _unmeasured_version(d: Deployment, catalog: Catalog, own: OwnRows | None) -> Iterator[str]:
     """Tell when a stated version lies outside of what was measured."""
     engine, newest = d.engine, catalog.engine_file(d.engine.name).newest
     if d.asked.engine_version is None or not (engine.extrapolated or engine.memory_extrapolated):
         return
     beyond = f", newer than the newest known, {newest}" if version_key(engine.version) > version_key(newest) else ""
+    speed = f"by {own}" if own is not None and own.same else f"as for {engine.versions}"
     yield (
         f"{engine.name} {engine.version} is outside of what was measured{beyond}: memory is computed as for"
-        f" {engine.memory.versions}, speed as for {engine.versions}"
+        f" {engine.memory.versions}, speed {speed}"
     )
 
 

@@ -56,10 +56,12 @@ def named_parts(parts: StepParts, factor: float) -> dict[str, float]:
 def sureness(fit: Fit, knowledge: Knowledge, times: Callable[[float, float], Times | None]) -> Sureness:
     """Return the band of a deployment; `times` gives the times at a factor on steps and one on time to first token."""
     d = fit.deployment
-    provenance = knowledge.provenance(d.architecture, d.device, d.engine.speed_class(d.device.vendor), d.weights)
+    asked = (d.architecture, d.device, d.engine.speed_class(d.device.vendor), d.weights)
+    provenance = knowledge.provenance(*asked)
     steps, first = (knowledge.bands.by_line[provenance.line][metric].p80 for metric in ("throughput", "ttft"))
     return Sureness(
         provenance=provenance,
+        own=knowledge.own_rows(*asked),
         confidence=knowledge.confidence,
         factor=knowledge.factor(provenance, "throughput"),
         ttft_factor=knowledge.factor(provenance, "ttft"),

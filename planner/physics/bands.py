@@ -37,7 +37,10 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class CoverageRow:
-    """A combination that was measured, and how often. Only `fitted` rows shaped the constants."""
+    """A combination that was measured, and how often. Only `fitted` rows shaped the constants.
+
+    `own` rows are the user's; `calibration` is the name of the own calibration that they stand in.
+    """
 
     gpu: str
     architecture_class: str
@@ -48,6 +51,7 @@ class CoverageRow:
     rows: int
     fitted: bool
     own: bool = False
+    calibration: str = ""
 
     @property
     def combination(self) -> Combination:
@@ -69,10 +73,36 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnRows:
+    """What the user measured: the own calibration that decides and its rows, of the `same` combination or of others on the GPU."""
+
+    calibration: str
+    rows: int
+    same: bool
+
+    def __str__(self) -> str:
+        """Return the calibration and its rows in words."""
+        return f"own calibration {self.calibration}, {self.rows:,} {'row' if self.rows == 1 else 'rows'}"
+
+
+@dataclass(frozen=True, slots=True)
 class Coverage:
     """All measured combinations."""
 
     rows: tuple[CoverageRow, ...]
+
+    def own_rows(self, combination: Combination) -> OwnRows | None:
+        """Return the own rows that decide the speed of a combination: its level, or at least the constants of its GPU.
+
+        Of several own calibrations the last one decides, as it is put over the others.
+        """
+        own = [row for row in self.rows if row.own and row.gpu == combination[1]]
+        same = [row for row in own if row.combination == combination]
+        known = same or own
+        if not known:
+            return None
+        last = known[-1].calibration
+        return OwnRows(last, sum(row.rows for row in known if row.calibration == last), bool(same))
 
     @classmethod
     def from_mapping(cls, data: Mapping[str, Any]) -> Coverage:
@@ -168,8 +198,11 @@ def _band(table: Mapping[str, Any], name: str, metric: str) -> Band:
     if not isinstance(figures, Mapping):
         raise ValueError(f"{where} is missing")
     for key in ("p80", "p95"):
-        if isinstance(figures.get(key), bool) or not isinstance(figures.get(key), int | float):
+        value = figures.get(key)
+        if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError(f"{where}.{key} must be a number")
+        if not math.isfinite(value):
+            raise ValueError(f"{where}.{key} must be a finite number, got {value!r}")
     band = Band(float(figures["p80"]), float(figures["p95"]))
     if not 1.0 <= band.p80 <= band.p95:
         raise ValueError(f"{where} must satisfy 1 <= p80 <= p95")
@@ -192,4 +225,8 @@ def _coverage_row(row: Any, index: int) -> CoverageRow:
     for key, kind in _COVERAGE_TYPES.items():
         if not isinstance(row, Mapping) or not isinstance(row.get(key), kind):
             raise ValueError(f"calibration: coverage[{index}].{key} must be a {kind.__name__}")
-    return CoverageRow(**{key: row[key] for key in _COVERAGE_TYPES}, own=row.get("own") is True)
+    return CoverageRow(**{key: row[key] for key in _COVERAGE_TYPES}, **_owner(row))
+
+
+def _owner(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {"own": row.get("own") is True, "calibration": str(row.get("calibration", ""))}

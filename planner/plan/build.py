@@ -127,9 +127,8 @@ def assumptions(table: CandidateTable) -> tuple[PlanAssumption, ...]:
     for model, weights, kv_cache in pairs:
         evidence = table.models[model].quality[weights, kv_cache]
         if evidence.level != "native":
-            value = (
-                f"{evidence.recovery * 100:.1f} % of native quality ({evidence.level} evidence, {evidence.n} scores)"
-            )
+            scores = f"{evidence.n} {'score' if evidence.n == 1 else 'scores'}"
+            value = f"{evidence.recovery * 100:.1f} % of native quality ({evidence.level} evidence, {scores})"
             found.append(
                 PlanAssumption(
                     key=f"models.{model}.quality.{weights}+kv-{kv_cache}", value=value, source=evidence.source

@@ -184,6 +184,7 @@ def _band(speed: Speed) -> dict[str, Any]:
         "class": sure.provenance.letter,
         "measured": sure.provenance.measured,
         "meaning": PROVENANCE[sure.provenance.line],
+        "own": None if sure.own is None else asdict(sure.own),
         "confidence": sure.confidence,
         "factor": sure.factor,
         "ttft_factor": sure.ttft_factor,
@@ -364,10 +365,20 @@ def _sources(estimate: Estimate) -> Iterator[str]:
         f"memory: {d.engine.name} {d.engine.memory.versions}: {d.engine.memory.source or 'not stated'}",
         f"usable memory: {d.entry.memory.usable_basis}, catalog/gpus/{d.device.name}.yaml",
         f"peaks and bandwidth: {'; '.join(d.entry.sources)}",
-        f"speed: catalog/calibration/default.yaml, engine class {speed.engine_class}, measured on {d.engine.name}"
-        f" {d.engine.versions}" + (" (this version is newer or older)" if d.engine.extrapolated else ""),
+        f"speed: {_speed_source(d, speed)}",
     ):
         yield from _folded("  ", text)
+
+
+def _speed_source(d: Deployment, speed: Speed) -> str:
+    own = speed.sureness.own
+    shipped = f"catalog/calibration/default.yaml, engine class {speed.engine_class}"
+    if own is not None and own.same:
+        return f"{own} of this combination, put over {shipped}"
+    versions = f"measured on {d.engine.name} {d.engine.versions}"
+    beyond = " (this version is newer or older)" if d.engine.extrapolated else ""
+    others = f"; constants of this GPU: {own} of other combinations" if own is not None else ""
+    return f"{shipped}, {versions}{beyond}{others}"
 
 
 def _folded(start: str, text: str) -> list[str]:

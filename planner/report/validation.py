@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from planner.report.figures import count, number, share
@@ -11,11 +11,11 @@ from planner.validation.fit import Fitted
 from planner.validation.memory import METRICS, MemoryValidation, Metric, Scored, is_right
 from planner.validation.speed import Change, Readable, SpeedMetric, SpeedValidation
 from planner.validation.start_up import GIB
+from planner.validation.table import most_first
 
 WORST_GROUPS = 6
 MOST_REASONS = 12
-
-
+NO_SOURCE = "(no source)"
 LEAST_WORSE = 0.002
 LINE_NAMES = {"own": "A, own rows", "published": "A, this combination published"}
 """How the parts of class A are called."""
@@ -104,24 +104,35 @@ def _detail(row: Scored) -> dict[str, Any]:
 def memory_text(found: MemoryValidation, crossed: MemoryValidation | None = None) -> list[str]:
     """Return the answer for people: errors, the worst groups, the worst rows with the part that is off, what was skipped."""
     scored = found.scorable - found.skipped_scorable
-    lines = [f"{count(found.rows, 'start-up log')}: {found.scorable} scorable, {scored} scored", ""]
-    lines += table([_summary(name, found, crossed) for name in METRICS])
-    wrong = [row for row in found.scored if is_right(row) is False]
-    lines += ["", f"Outcome right in {found.outcome_right} of {found.outcome_rows} ({share(found.outcome_accuracy)})"]
-    lines += [f"  {row.case}: {_outcome(row)}" for row in wrong]
-    lines += ["", "Worst groups (median error)"]
+    lines = [f"{count(found.rows, 'start-up log')}: {found.scorable:,} scorable, {scored:,} scored"]
+    measured = any(found.metrics[name].rows for name in METRICS)
+    lines += ["", *table([_summary(name, found, crossed) for name in METRICS])] if measured else []
+    if found.outcome_rows:
+        right = f"Outcome right in {found.outcome_right} of {found.outcome_rows} ({share(found.outcome_accuracy)})"
+        wrong = [row for row in found.scored if is_right(row) is False]
+        lines += ["", right, *(f"  {row.case}: {_outcome(row)}" for row in wrong)]
     groups = [(name, g) for name in METRICS for g in found.metrics[name].groups]
     groups.sort(key=lambda item: (-item[1].median_ape, item[0], item[1].engine, item[1].arch_class))
-    lines += [
-        f"  {g.engine} {g.arch_class}: {name} {share(g.median_ape)} over {count(g.n, 'row')}"
+    worst = (
+        f"{g.engine} {g.arch_class}: {name} {share(g.median_ape)} over {count(g.n, 'row')}"
         for name, g in groups[:WORST_GROUPS]
-    ]
-    lines += ["", "Worst rows"]
-    lines += [f"  {line}" for line in table([_worst(row) for row in found.worst])] if found.worst else ["  none"]
-    if found.skipped:
-        lines += ["", f"Skipped: {count(sum(found.skipped.values()), 'row')}"]
-        lines += [f"  {n} x {reason}" for reason, n in list(found.skipped.items())[:MOST_REASONS]]
-    return lines
+    )
+    lines += _section("Worst groups (median error)", worst)
+    lines += _section("Worst rows", table([_worst(row) for row in found.worst]) if found.worst else ())
+    return [*lines, *_reasons(f"Skipped: {count(sum(found.skipped.values()), 'row')}", found.skipped)]
+
+
+def _section(heading: str, lines: Iterable[str]) -> list[str]:
+    """Return lines under their heading, nothing when there are none."""
+    shown = [f"  {line}" for line in lines]
+    return ["", heading, *shown] if shown else []
+
+
+def _reasons(heading: str, counts: Mapping[str, int]) -> list[str]:
+    """Return how many rows were left out by reason, the most frequent first."""
+    shown = [f"{n:,} x {reason}" for reason, n in list(counts.items())[:MOST_REASONS]]
+    more = len(counts) - len(shown)
+    return _section(heading, [*shown, *([f"{count(more, 'more reason')}; --format json has all"] if more else [])])
 
 
 def _summary(name: str, found: MemoryValidation, crossed: MemoryValidation | None) -> Mapping[str, Any]:
@@ -234,31 +245,31 @@ def _speed_metric(metric: SpeedMetric) -> dict[str, Any]:
 
 def speed_text(found: SpeedValidation, crossed: SpeedValidation | None = None) -> list[str]:
     """Return the answer for people: errors by metric, the worst groups, coverage of the bands, what was skipped."""
-    lines = [f"{found.rows:,} speed measurements: {found.scorable:,} scorable, {found.scored:,} scored", ""]
-    lines += ["Mean over (source, GPU) groups of the median error; in brackets, engines of all generations"]
-    lines += [f"  {line}" for line in table([_speed_summary(name, found, crossed) for name in found.metrics])]
+    rows = count(found.rows, "speed measurement")
+    lines = [f"{rows}: {found.scorable:,} scorable, {found.scored:,} scored"]
+    if found.metrics:
+        lines += _section(
+            "Mean over (source, GPU) groups of the median error; in brackets, engines of all generations",
+            table([_speed_summary(name, found, crossed) for name in found.metrics]),
+        )
     judged = crossed or found
     seen = "by sources left out" if crossed else "by the constants of the catalog"
-    lines += ["", f"Worst groups (median error, {seen})"]
     groups = [(name, g) for name, metric in judged.metrics.items() for g in metric.groups]
     groups.sort(key=lambda item: (-item[1].median_ape, item[0], item[1].source, item[1].gpu))
-    lines += [
-        f"  {name} {g.source}, {g.gpu}: {share(g.median_ape)} over {count(g.n, 'row')}, bias {_percent(g.bias, signed=True)}"
+    worst = (
+        f"{name} {g.source or NO_SOURCE}, {g.gpu}: {share(g.median_ape)} over {count(g.n, 'row')},"
+        f" bias {_percent(g.bias, signed=True)}"
         for name, g in groups[:WORST_GROUPS]
-    ]
-    lines += ["", f"Rows inside the 80 % band of their class, {seen}{', bands as well' if crossed else ''}"]
-    lines += [
-        f"  {LINE_NAMES.get(name, name)}: "
+    )
+    lines += _section(f"Worst groups (median error, {seen})", worst)
+    inside = (
+        f"{LINE_NAMES.get(name, name)}: "
         + "; ".join(f"{kind} {share(part)} of {n:,}" for kind, (n, part) in of.items())
         for name, of in judged.coverage.items()
-    ]
-    if found.skipped:
-        lines += [
-            "",
-            f"Skipped: {count(sum(found.skipped.values()), 'row')}, {found.skipped_scorable:,} of them scorable",
-        ]
-        lines += [f"  {n:,} x {reason}" for reason, n in list(found.skipped.items())[:MOST_REASONS]]
-    return lines
+    )
+    lines += _section(f"Rows inside the 80 % band of their class, {seen}{', bands as well' if crossed else ''}", inside)
+    skipped = count(sum(found.skipped.values()), "row")
+    return [*lines, *_reasons(f"Skipped: {skipped}, {found.skipped_scorable:,} of them scorable", found.skipped)]
 
 
 def _speed_summary(name: str, found: SpeedValidation, crossed: SpeedValidation | None) -> Mapping[str, Any]:
@@ -275,8 +286,10 @@ def _two(metric: SpeedMetric) -> str:
     return both if modern is None else f"{_percent(modern)} {both}"
 
 
-def calibration_data(name: str, full: bool, read: Readable, changes: Sequence[Change]) -> dict[str, Any]:
-    """Return what a speed calibration changed, in sample. Errors are fractions."""
+def calibration_data(
+    name: str, full: bool, read: Readable, left: Mapping[str, int], changes: Sequence[Change]
+) -> dict[str, Any]:
+    """Return what a speed calibration changed, in sample. Errors are fractions; `left` counts rows scored but not fitted."""
     return {
         "kind": "speed",
         "name": name,
@@ -284,20 +297,23 @@ def calibration_data(name: str, full: bool, read: Readable, changes: Sequence[Ch
         "rows": read.total,
         "used": len(read.rows),
         "skipped": dict(read.skipped),
+        "not_fitted": dict(left),
         "metrics": {
             c.metric: {"rows": c.rows, "median_ape_before": c.before, "median_ape_after": c.after} for c in changes
         },
     }
 
 
-def calibration_text(name: str, full: bool, read: Readable, changes: Sequence[Change]) -> list[str]:
+def calibration_text(
+    name: str, full: bool, read: Readable, left: Mapping[str, int], changes: Sequence[Change]
+) -> list[str]:
     """Return what a speed calibration changed for people."""
     what = "all constants" if full else "levels"
     rows = [
         {"metric": c.metric, "rows": c.rows, "median_error_before": _percent(c.before), "after": _percent(c.after)}
         for c in changes
     ]
-    used = f"{len(read.rows):,} of {read.total:,} rows used"
+    used = f"{len(read.rows):,} of {count(read.total, 'row')} used"
     lines = [f"{name}: {what}, {used}; errors in sample", *(f"  {line}" for line in table(rows))]
     worse = [c.metric for c in changes if c.after > c.before + LEAST_WORSE]
     if worse:
@@ -305,4 +321,9 @@ def calibration_text(name: str, full: bool, read: Readable, changes: Sequence[Ch
             "",
             f"Worse than before: {', '.join(worse)}. These rows disagree among themselves; planner validate names them.",
         ]
-    return lines
+    return lines + left_out_text({**read.skipped, **left}, "row")
+
+
+def left_out_text(reasons: Mapping[str, int], noun: str) -> list[str]:
+    """Return how many rows or logs a calibration leaves out by reason, nothing when it uses all."""
+    return _reasons(f"Left out: {count(sum(reasons.values()), noun)}", most_first(reasons))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import log2
@@ -13,7 +14,7 @@ from planner.physics.engine_memory import WIDE_BYTES, EngineMemory, feed_forward
 from planner.physics.memory import UnknownArchitecture, UnknownFormat
 from planner.validation.memory import predict
 from planner.validation.start_up import GIB, Measured, NotScored, StartUp, measured, start_up
-from planner.validation.table import Row
+from planner.validation.table import Row, most_first
 
 SMALL_VOCABULARY = 100_000
 """Below this vocabulary the forward pass is the peak; above it sampling is, unless a whole long prompt is one batch."""
@@ -42,17 +43,24 @@ class Log:
     seen: Measured
 
 
-def usable_logs(rows: Sequence[Row], catalog: Catalog) -> list[Log]:
-    """Return the rows that the memory model can compute; the others are left out without a word."""
+def read_logs(rows: Sequence[Row], catalog: Catalog) -> tuple[list[Log], dict[str, int]]:
+    """Return the rows that the memory model can compute, and how many others there are by reason."""
     logs: list[Log] = []
+    left_out: Counter[str] = Counter()
     for number, row in enumerate(rows, start=2):
         try:
             log = Log(start_up(row, catalog, number), measured(row))
             predict(log.start, log.start.memory)
-        except (NotScored, UnknownArchitecture, UnknownFormat):
-            continue
-        logs.append(log)
-    return logs
+        except (NotScored, UnknownArchitecture, UnknownFormat) as reason:
+            left_out[str(reason)] += 1
+        else:
+            logs.append(log)
+    return logs, most_first(left_out)
+
+
+def usable_logs(rows: Sequence[Row], catalog: Catalog) -> list[Log]:
+    """Return the rows that the memory model can compute."""
+    return read_logs(rows, catalog)[0]
 
 
 def fit(logs: Iterable[Log]) -> list[Fitted]:

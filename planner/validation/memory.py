@@ -10,7 +10,7 @@ from statistics import median
 from planner.catalog import Catalog
 from planner.physics.memory import EngineMemory, HbmBudget, Outcome, UnknownArchitecture, UnknownFormat, hbm_budget
 from planner.validation.start_up import GIB, Measured, NotScored, StartUp, measured, start_up
-from planner.validation.table import Row
+from planner.validation.table import Row, most_first
 
 METRICS = ("weights_gib", "kv_gib", "kv_tokens", "max_concurrency")
 PARTS = ("weights", "activations", "runtime", "graphs")
@@ -115,7 +115,7 @@ def validate_memory(rows: Sequence[Row], catalog: Catalog, constants: Constants 
     return MemoryValidation(
         rows=len(rows),
         scorable=len(rows) - unscorable,
-        skipped=dict(sorted(skipped.items(), key=lambda item: (-item[1], item[0]))),
+        skipped=most_first(skipped),
         skipped_scorable=lost,
         scored=tuple(scored),
         metrics={name: _metric(name, scored) for name in METRICS},

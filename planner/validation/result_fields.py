@@ -15,8 +15,6 @@ COLUMNS = (
     "isl", "osl", "scenario", "concurrency", "batch", "request_rate", "metric", "value", "notes",
 )  # fmt: skip
 """Columns of published speed measurements, in the order in which tables print them."""
-STATED = ("source", "gpu", "n_gpus", "tp", "pp", "model", "weight_dtype", "kv_dtype")
-"""What a user states as a column of its own; `engine` and `engine_version` make one column."""
 LEAST, MOST = 1e-9, 1e12
 """Numbers outside are no measurements, whatever the unit."""
 LAST_SECOND = 4_102_444_800.0
@@ -188,16 +186,9 @@ def loaded_rows(
     ]
 
 
-def known_cells(stated: Mapping[str, str], **found: str) -> dict[str, str]:
-    """Return the cells of a run: what the file says, and over it what the user states."""
-    cells = {column: value for column, value in found.items() if value}
-    cells |= {column: stated[column] for column in STATED if stated.get(column)}
-    if stated.get("engine"):
-        cells["engine"] = f"{stated['engine']} {stated.get('engine_version', '')}".strip()
-    elif stated.get("engine_version") and cells.get("engine"):
-        cells["engine"] = f"{cells['engine']} {stated['engine_version']}"
-    built = cells.get("weight_dtype") or named_weights(found.get("model", "")) or named_weights(cells.get("model", ""))
-    return cells | {"weight_dtype": built}
+def known_cells(**found: str) -> dict[str, str]:
+    """Return the cells of a run that the file fills."""
+    return {column: value for column, value in found.items() if value}
 
 
 def named_weights(model: str) -> str:

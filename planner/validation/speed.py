@@ -24,7 +24,7 @@ from planner.validation.speed_levels import FIRST, LEVELLED, LeftOut, bands, lea
 from planner.validation.speed_predict import Array, Batch, predict
 from planner.validation.speed_rows import SpeedRow, speed_row
 from planner.validation.start_up import NotScored
-from planner.validation.table import Row
+from planner.validation.table import Row, most_first
 
 NAMES = (
     "output_tok_s_offline", "output_tok_s_closed_loop", "static_latency", "decode_tok_s_batch1", "tpot_ms", "ttft_ms", "prefill",
@@ -108,8 +108,7 @@ def readable(rows: Sequence[Row], catalog: Catalog) -> Readable:
             lost += 1
         else:
             found.append(read)
-    ordered = dict(sorted(skipped.items(), key=lambda item: (-item[1], item[0])))
-    return Readable(tuple(found), len(rows), unscorable, ordered, lost)
+    return Readable(tuple(found), len(rows), unscorable, most_first(skipped), lost)
 
 
 def validate_speed(read: Readable, catalog: Catalog) -> SpeedValidation:
@@ -153,6 +152,19 @@ def _within(
 def fitted_rows(read: Readable, full: bool) -> list[SpeedRow]:
     """Return the rows that a calibration uses: those that tell step times, for a full one the time to first token as well."""
     return [row for row in read.rows if row.target.name in LEVELLED or (full and row.target.name not in REPORTED_ONLY)]
+
+
+def not_fitted(read: Readable, full: bool) -> dict[str, int]:
+    """Count the rows that are scored and that a calibration does not use, by the reason."""
+    names = Counter(row.target.name for row in read.rows)
+    names -= Counter(row.target.name for row in fitted_rows(read, full))
+    return most_first({f"{name}: {_why_not_fitted(name)}": n for name, n in names.items()})
+
+
+def _why_not_fitted(name: str) -> str:
+    if name in REPORTED_ONLY:
+        return "scored, never fitted: it says more about queues and tails than about steps"
+    return "scored, not fitted: it moves no level; --full fits it"
 
 
 def fit_speed(read: Readable, catalog: Catalog, from_priors: bool) -> tuple[Fit, LeftOut]:

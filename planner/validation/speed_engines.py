@@ -47,6 +47,11 @@ _CLASSES = {
     )
 }
 
+ENGINES = (
+    "vLLM", "SGLang", "TensorRT-LLM", "NIM", "TGI", "DeepSpeed-MII", "ATOM", "llama.cpp", "ExLlamaV2",
+)  # fmt: skip
+"""Engines that have a class, as people write them."""
+
 
 def engine_class(label: str, date: str, vendor: str, is_moe: bool) -> EngineClass | None:
     """Return the class of an engine as measurements name it, None when no class stands for it.

@@ -14,6 +14,7 @@ from planner.physics.bands import family_kind
 from planner.physics.memory import weights_bytes
 from planner.physics.types import Architecture, Device, Layout
 from planner.validation.speed_engines import UNLIMITED, EngineClass, engine_class
+from planner.validation.speed_formats import kv_format, weight_format
 from planner.validation.start_up import MOST_GPUS, NotScored, UnknownArchitecture
 from planner.validation.table import EXCESS, Row
 
@@ -39,13 +40,7 @@ MLPERF_LENGTHS = {
     "llama2": (225.0, 291.0), "mixtral": (180.0, 146.0), "405b": (9400.0, 650.0), "8b": (870.0, 128.0), "r1": (800.0, 3700.0),
 }  # fmt: skip
 """Assumed mean prompt and output of the MLPerf data sets, by a part of the model's name; the logs do not state prompts."""
-_WEIGHTS = {
-    "": "", "fp16": "bf16", "bf16": "bf16", "fp8": "fp8", "int8": "int8", "int8 (eetq)": "int8", "fp4": "nvfp4",
-    "nvfp4": "nvfp4", "mxfp4": "mxfp4", "q4_k_m": "q4_k_m", "q8_0": "q8_0", "int4": "int4", "uint4": "int4", "awq": "int4",
-    "4-bit awq": "int4", "4-bit gptq": "int4", "gptq": "int4", "4-bit gguf": "q4_k_m", "w4a16": "int4",
-}  # fmt: skip
 _PLAIN = re.compile(r"[+-]?[0-9]{0,40}\.?[0-9]{0,40}(?:[eE][+-]?[0-9]{1,4})?(?<=[0-9.])(?<!^\.)")
-_EXL2 = re.compile(r"exl2 (?P<bits>\d\.\d) bpw")
 _DISAGGREGATED = re.compile(
     r"prefill (?P<pn>\d{1,6})x\(tp(?P<pt>\d{1,6}) ep\d+ dpattn=(?P<pd>true|false)\).*decode (?P<dn>\d{1,6})x\(tp(?P<dt>\d{1,6}) ep\d+ dpattn=(?P<dd>true|false)\) on (?P<dg>\d{1,6})"
 )  # fmt: skip
@@ -227,15 +222,17 @@ def _meant(kind: str, named: str, meaning: Callable[[str], Label]) -> Label:
 def _device(row: Row, catalog: Catalog) -> tuple[Device, int]:
     named = row.get("gpu", "")
     if not named:
-        raise NotScored("no GPU is named", scorable=False)
+        raise NotScored("no GPU is named (--gpu)", scorable=False)
     label = _meant("GPU", named, catalog.gpu_label)
     return catalog.gpu(label.gpu).device(), label.devices
 
 
 def _architecture(row: Row, catalog: Catalog) -> Architecture:
     named = row.get("model", "")
-    if not named or row.get("model_inferred", "").casefold() in {"yes", "true", "1"}:
-        raise NotScored("no model is named, or it is inferred", scorable=False)
+    if not named:
+        raise NotScored("no model is named (--model)", scorable=False)
+    if row.get("model_inferred", "").casefold() in {"yes", "true", "1"}:
+        raise NotScored("the model is inferred, nobody named it", scorable=False)
     arch = catalog.architecture(_meant("model", named, catalog.model_label).name)
     try:
         family_of(arch)
@@ -245,23 +242,20 @@ def _architecture(row: Row, catalog: Catalog) -> Architecture:
 
 
 def _weights(row: Row, arch: Architecture) -> str:
-    stated = row.get("weight_dtype", "").casefold()
-    bits = _EXL2.fullmatch(stated)
-    if bits:
-        return "q3_k_m" if float(bits["bits"]) < 4.0 else "q4_k" if float(bits["bits"]) < 5.0 else "q5_k"
-    found = _WEIGHTS.get(stated)
+    stated = row.get("weight_dtype", "")
+    if not stated:
+        return arch.native_format
+    found = weight_format(stated)
     if found is None:
-        raise NotScored(f"weight format {tidy(stated)}: not known", scorable=True)
-    if found:
-        return arch.native_format if found == "bf16" and arch.native_format in ("bf16", "fp16") else found
-    return arch.native_format
+        raise NotScored(f"weight format {tidy(stated.casefold())}: not known", scorable=True)
+    return arch.native_format if found == "bf16" and arch.native_format in ("bf16", "fp16") else found
 
 
 def _kv(row: Row, weights: str, engine: EngineClass, device: Device, arch: Architecture, scenario: str) -> str:
     """Return the cache format; unstated: 8 bits where an engine's builds of that time quantise it (see the manual)."""
-    stated = row.get("kv_dtype", "").casefold()
+    stated = row.get("kv_dtype", "")
     if stated:
-        return "fp8" if stated.startswith("fp8") else "int8" if stated.startswith("int8") else "bf16"
+        return kv_format(stated)
     narrow = weights not in ("bf16", "fp16", "fp32")
     if engine.name.startswith("trt") and narrow and weights != "mxfp4":
         return "fp8"

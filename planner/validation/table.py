@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from planner.catalog.canonical import tidy
 from planner.diagnostics import Diagnostic, DiagnosticError, Span
+from planner.validation.stated import Stated
 
 LARGEST_BYTES = 100_000_000
 LARGEST_FIELD = 20_000
@@ -51,8 +52,8 @@ class Measurements:
     table: Table
 
 
-def read_measurement_file(data: bytes, path: str, stated: Row) -> Measurements:
-    """Read a table, or a result file of a benchmark tool (JSON). Raises `DiagnosticError`."""
+def read_measurement_file(data: bytes, path: str, stated: Stated) -> Measurements:
+    """Read a table, or a result file of a benchmark tool (JSON), with what is stated. Raises `DiagnosticError`."""
     if not data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
         return Measurements(data, _filled(read_table(data, path), stated))
     from planner.validation.results import rows_of
@@ -63,19 +64,19 @@ def read_measurement_file(data: bytes, path: str, stated: Row) -> Measurements:
         parsed = json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise _wrong(path, f"not JSON: {error}") from None
-    rows = tuple({**dict.fromkeys(SPEED_COLUMNS, ""), **row} for row in rows_of(parsed, stated, path)[1])
+    rows = tuple(stated.fill_result(row) for row in rows_of(parsed, path)[1])
     columns = tuple(dict.fromkeys(column for row in rows for column in row))
     return Measurements(data, Table(path, columns, rows))
 
 
-def _filled(table: Table, stated: Row) -> Table:
+def _filled(table: Table, stated: Stated) -> Table:
     """Return a table of speeds with `stated` in the cells that are blank. Raises `DiagnosticError` for start-up logs."""
-    if not stated:
+    if not stated.cells:
         return table
     if table.is_memory:
         raise _wrong(table.path, "what is stated beside files is for speed measurements; these are start-up logs")
-    rows = tuple({**row, **{name: value for name, value in stated.items() if not row.get(name)}} for row in table.rows)
-    return Table(table.path, tuple(dict.fromkeys((*table.columns, *stated))), rows)
+    columns = tuple(dict.fromkeys((*table.columns, *stated.cells)))
+    return Table(table.path, columns, tuple(stated.fill(row) for row in table.rows))
 
 
 def join(files: Sequence[Measurements]) -> Measurements:
@@ -117,6 +118,11 @@ def read_table(data: bytes, path: str) -> Table:
     if not table.rows:
         raise _wrong(path, "the table has no rows below its columns")
     return table
+
+
+def most_first(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return counts by reason, the most frequent first."""
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _row(columns: Sequence[str], line: list[str]) -> Row:

@@ -9,7 +9,7 @@ import pytest
 
 from planner.catalog import Catalog
 from planner.catalog.checks import check_catalog
-from planner.diagnostics import Severity
+from planner.diagnostics import DiagnosticError, Severity
 
 
 def codes(root: Path, severity: Severity = Severity.ERROR) -> list[str]:
@@ -106,3 +106,35 @@ def test_names_that_differ_in_case_only(scratch: Path, kind: str) -> None:
     assert len(found) == 1
     assert path.stem.casefold() in found[0].message.casefold()
     assert found[0].span is not None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "calibration/own.yml",
+        "gpus/X.YML",
+        "models/a/b.yml",
+        "models/b.yml",
+        "offers/x.Yaml",
+        "quality/kv.yml",
+        "labels.yml",
+    ],
+)
+def test_a_file_by_another_ending_is_an_error(scratch: Path, name: str) -> None:
+    before = set(codes(scratch))
+    (scratch / name).parent.mkdir(exist_ok=True)
+    (scratch / name).write_text("a: 1\n")
+    assert set(codes(scratch)) - before == {"catalog/misnamed"}
+
+
+def test_other_files_beside_those_of_the_catalog_are_left_alone(scratch: Path) -> None:
+    before = codes(scratch)
+    for name in ("README.md", "gpus/notes.txt", "gpus/.hidden.yml"):
+        (scratch / name).write_text("notes")
+    assert codes(scratch) == before
+
+
+def test_an_optional_file_by_another_ending_is_not_taken_as_absent(scratch: Path) -> None:
+    (scratch / "aliases.yaml").rename(scratch / "aliases.yml")
+    with pytest.raises(DiagnosticError, match=r"aliases\.yml is not read"):
+        Catalog.open(scratch).gpu("h100")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
-from cli_run import TINY, WriteSpec, run
+from cli_run import ROOT, TINY, WriteSpec, run
+from speed_files import FLAGS, RESULT
 
 from planner.plan.io import loads
 from planner.plan.schema import Plan
@@ -39,3 +41,14 @@ def no_solver(monkeypatch: pytest.MonkeyPatch, tiny_json: Path) -> Plan:
     plan = loads(tiny_json.read_bytes(), "plan.json")
     monkeypatch.setattr("planner.pipeline.make_plan", lambda *_: plan)
     return plan
+
+
+@pytest.fixture(scope="session")
+def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the catalog with a calibration from a result file."""
+    root = tmp_path_factory.mktemp("own") / "catalog"
+    shutil.copytree(ROOT / "catalog", root)
+    done = run("calibrate", RESULT, *FLAGS, "--out", root / "calibration/own.yaml")
+    assert done.code == 0
+    assert done.err.startswith("wrote ")
+    return root

@@ -128,6 +128,10 @@ def test_many_levers_are_cut_short() -> None:
         ((*KV, "--context", "1e13"), "--context: `1e13` is more than 1e+12"),
         ((*KV, "--batch", "1,000"), "--batch: a comma starts the next value: write `1000` instead of `1,000`"),
         ((*KV, "--context", "2k,8,096"), "--context: a comma starts the next value: write `8096` instead of `8,096`"),
+        ((*KV, "--context", "8,192"), "`8,192` is 8 and 192: write `8192` for one value, `192,8` for two"),
+        ((*KV, "--context", "4096,32,768"), "`32,768` is 32 and 768: write `32768` for one value, `768,32` for two"),
+        ((*KV, "--context", "262,144"), "`262,144` is 262 and 144: write `262144` for one value, `144,262` for two"),
+        ((*KV, "--context", "8k", "--reserve", "16, 384"), "--reserve: a comma starts the next value, so `16,384` is"),
         ((*KV, "--context", "0x10"), "--context: `0x10` is not a count"),
         ((*KV, "--layers", "1e9"), "--layers: `1e9` is more than 10,000"),
         ((*KV, "--tp", "1M"), "--tp: `1M` is more than 4,096"),
@@ -303,3 +307,19 @@ def test_nothing_heavy_is_loaded() -> None:
     )
 
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("flag", "text", "values"),
+    [
+        ("--context", "192,8", [192, 8]),
+        ("--context", "128,256,512", [128, 256, 512]),
+        ("--context", "64,512", [64, 512]),
+        ("--context", "512,1024", [512, 1024]),
+        ("--batch", "8,192", [8, 192]),
+        ("--batch", "512,256", [512, 256]),
+    ],
+)
+def test_lists_that_are_no_marked_thousands_stay_lists(flag: str, text: str, values: list[int]) -> None:
+    rows = json.loads(run(*KV, "--context", "1k", flag, text, "--format", "json").out)["rows"]
+    assert [row[f"{flag[2:]}_tokens" if flag == "--context" else "batch"] for row in rows] == values

@@ -2,58 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from cli_run import ROOT, run
+from speed_files import COLUMNS, FLAGS, H100_8B, LOGS, RESULT, SPEEDS, answered, write
 
 from planner.source import parse
-
-SPEEDS = ROOT / "tests/data/speed/measurements.csv"
-LOGS = ROOT / "tests/data/memory/start_up_logs.csv"
-RESULT = ROOT / "tests/data/results/vllm_serve_closed.json"
-FLAGS = ("--gpu", "H100 SXM 80GB", "--gpus", "1", "--tp", "1", "--engine", "vLLM 0.11.0", "--source", "mine")
-H100_8B = ("llama-3.1-8b", "h100-sxm")
-COLUMNS = SPEEDS.read_text(encoding="utf-8").splitlines()[0].split(",")
-GOOD = {
-    "source": "mine", "engine": "vLLM 0.11.0", "gpu": "H100 SXM 80GB", "n_gpus": "1", "tp": "1",
-    "model": "meta-llama/Llama-3.1-8B-Instruct", "weight_dtype": "bf16", "isl": "1000", "osl": "200",
-    "scenario": "closed_loop", "concurrency": "16", "metric": "output_tok_s_total", "value": "1500",
-}  # fmt: skip
-
-
-def write(path: Path, *changes: dict[str, str]) -> Path:
-    """Write a table of good rows with changes."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({**GOOD, **change} for change in changes)
-    path.write_text(text.getvalue(), encoding="utf-8")
-    return path
-
-
-def answered(*arguments: str | Path) -> dict[str, Any]:
-    done = run(*arguments, "--format", "json")
-    assert (done.code, done.err) == (0, "")
-    parsed: dict[str, Any] = json.loads(done.out)
-    return parsed
-
-
-@pytest.fixture(scope="module")
-def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the catalog with a calibration from a result file."""
-    root = tmp_path_factory.mktemp("own") / "catalog"
-    shutil.copytree(ROOT / "catalog", root)
-    done = run("calibrate", RESULT, *FLAGS, "--out", root / "calibration/own.yaml")
-    assert done.code == 0
-    assert done.err.startswith("wrote ")
-    return root
 
 
 def tpot_s(model: str, gpu: str, *arguments: str | Path) -> float:
@@ -87,12 +45,12 @@ def test_validate_takes_a_result_file_with_what_it_does_not_write() -> None:
     answer = answered("validate", RESULT, *FLAGS)
     assert (answer["rows"], answer["scored"]) == (7, 7)
     groups = [group for metric in answer["metrics"].values() for group in metric["groups"]]
-    assert {(group["source"], group["gpu"]) for group in groups} == {("mine", "H100 SXM 80GB")}
+    assert {(group["source"], group["gpu"]) for group in groups} == {("mine", "H100-SXM-80GB")}
 
 
 def test_a_result_file_without_a_gpu_names_what_is_missing() -> None:
     answer = answered("validate", RESULT)
-    assert (answer["scorable"], answer["skipped"]) == (0, {"no GPU is named": 7})
+    assert (answer["scorable"], answer["skipped"]) == (0, {"no GPU is named (--gpu)": 7})
 
 
 def test_tables_and_result_files_are_scored_together() -> None:
@@ -212,7 +170,7 @@ def test_calibrate_writes_nothing_without_a_row_to_use(full: tuple[str, ...], tm
     out = tmp_path / "own.yaml"
     done = run("calibrate", write(tmp_path / "none.csv", {"gpu": "Voodoo 2"}), "--out", out, *full)
     assert (done.code, done.out) == (1, "")
-    assert "no row can be fitted; of most: GPU Voodoo 2: not in the catalog" in done.err
+    assert "no row can be fitted: 1 x GPU Voodoo 2: not in the catalog" in done.err
     assert not out.exists()
 
 

@@ -104,3 +104,10 @@ def test_keys_without_a_place_are_listed() -> None:
     assert "\nKeys in the way\n  supply.budget: 1000 USD/month\n" in alone
     assert "Keys in the way" not in beside
     assert "  --> specs/infeasible.yaml:14:11\n" in beside
+
+
+@pytest.mark.parametrize(("total", "line"), [(1, "Ruled out: 1 shape"), (2, "Ruled out: 2 shapes")])
+def test_shapes_that_are_ruled_out_are_counted(total: int, line: str) -> None:
+    plan = stored("prod")
+    rejections = plan.rejections.model_copy(update={"total": total, "by_rule": {"hbm-fit": total}})
+    assert line in table.render(plan.model_copy(update={"rejections": rejections})).splitlines()

@@ -27,16 +27,10 @@ from planner.validation.result_fields import (
 )
 from planner.validation.results import formats, rows_of
 from planner.validation.speed_rows import SpeedRow, speed_row
+from planner.validation.stated import Stated
 
 FILES = Path(__file__).parents[1] / "data" / "results"
-STATED = {
-    "gpu": "H100 SXM 80GB",
-    "n_gpus": "1",
-    "tp": "1",
-    "engine": "vLLM",
-    "engine_version": "0.11.0",
-    "source": "mine",
-}
+STATED = {"gpu": "H100 SXM 80GB", "n_gpus": "1", "tp": "1", "engine": "vLLM 0.11.0", "source": "mine"}
 USABLE = sorted(path.name for path in FILES.glob("*.json") if path.name != "vllm_throughput.json")
 LATENCIES = {f"{kind}_ms_{statistic}" for kind in ("ttft", "tpot") for statistic in ("mean", "p50", "p99")}
 
@@ -52,7 +46,7 @@ def parsed(name: str, **changes: Any) -> Any:
 
 
 def read(data: Any, **stated: str) -> list[dict[str, str]]:
-    return rows_of(data, STATED | stated, "result.json")[1]
+    return [Stated(STATED | stated).fill_result(row) for row in rows_of(data, "result.json")[1]]
 
 
 def cells(rows: list[dict[str, str]], *columns: str) -> list[tuple[str, ...]]:
@@ -90,8 +84,8 @@ def test_the_formats_are_those_of_the_folder() -> None:
 
 
 def test_a_closed_loop_of_vllm() -> None:
-    name, rows = rows_of(parsed("vllm_serve_closed.json"), STATED, "result.json")
-    assert name == "vllm bench serve"
+    assert rows_of(parsed("vllm_serve_closed.json"), "result.json")[0] == "vllm bench serve"
+    rows = read(parsed("vllm_serve_closed.json"))
     assert cells(rows, "scenario", "concurrency", "request_rate", "isl", "osl", "date", "engine", "source") == [
         ("closed_loop", "64", "", "1023", "500", "2025-11-14", "vLLM 0.11.0", "mine")
     ]
@@ -107,7 +101,7 @@ def test_a_closed_loop_of_vllm() -> None:
 
 
 def test_a_burst_of_vllm_has_no_rate_and_the_format_of_its_build() -> None:
-    rows = rows_of(parsed("vllm_serve_burst.json"), {"gpu": "H100 SXM 80GB"}, "result.json")[1]
+    rows = [Stated().fill_result(row) for row in rows_of(parsed("vllm_serve_burst.json"), "result.json")[1]]
     assert cells(rows, "scenario", "concurrency", "weight_dtype", "engine") == [
         ("burst_all_at_once", "200", "fp8", "vLLM")
     ]
@@ -227,7 +221,7 @@ def test_runs_of_aiperf_without_a_defined_load_are_left_out(change: dict[str, An
 
 
 def test_inferencemax_states_its_own_layout_in_seconds() -> None:
-    rows = rows_of(parsed("inferencemax.json"), {"tp": "1"}, "result.json")[1]
+    rows = rows_of(parsed("inferencemax.json"), "result.json")[1]
     assert cells(rows, "engine", "gpu", "n_gpus", "tp", "weight_dtype", "concurrency") == [
         ("vLLM (vllm-openai:v0.13.0)", "H100 SXM 80GB", "2", "2", "mxfp4", "64"),
         ("Dynamo TensorRT-LLM (tensorrtllm-runtime:0.7.0.post2)", "GB200 192GB", "4", "", "mxfp4", "384"),
@@ -245,11 +239,73 @@ def test_inferencemax_over_pipeline_stages_is_left_out() -> None:
     assert "InferenceMAX needs" in refusal(parsed("inferencemax.json")[0] | {"pp": 2})
 
 
-def test_what_the_user_states_wins() -> None:
+def test_what_the_user_states_fills_blank_cells_only() -> None:
     rows = read(parsed("vllm_serve_closed.json"), model="openai/gpt-oss-20b", weight_dtype="mxfp4", kv_dtype="fp8")
     assert cells(rows, "model", "weight_dtype", "kv_dtype", "gpu", "tp") == [
-        ("openai/gpt-oss-20b", "mxfp4", "fp8", "H100 SXM 80GB", "1")
+        ("meta-llama/Llama-3.1-8B-Instruct", "mxfp4", "fp8", "H100 SXM 80GB", "1")
     ]
+
+
+def test_nothing_that_a_file_states_is_overridden() -> None:
+    others = {
+        "gpu": "A10", "n_gpus": "16", "tp": "16", "pp": "2", "model": "Qwen/Qwen3-8B", "weight_dtype": "fp8",
+        "engine": "SGLang 0.5", "source": "mine",
+    }  # fmt: skip
+    for name in USABLE:
+        for row in rows_of(parsed(name), "result.json")[1]:
+            filled = Stated(others, lambda name: "gpt-oss" in name).fill_result(row)
+            assert {column: filled[column] for column in COLUMNS if row[column]} == {
+                column: cell for column, cell in row.items() if cell
+            }
+            assert all(filled[column] == value for column, value in others.items() if not row[column])
+
+
+def test_a_flag_cannot_change_the_layout_that_a_file_states() -> None:
+    row = Stated({"pp": "2", "tp": "8"}).fill_result(rows_of(parsed("inferencemax.json"), "result.json")[1][0])
+    assert speed_row(row, catalog(), 1).layout.gpus == 2
+
+
+@pytest.mark.parametrize(
+    ("cell", "filled"),
+    [
+        ("", True),
+        ("/models/llama", True),
+        ("./llama", True),
+        ("../weights/llama", True),
+        ("~/llama", True),
+        ("C:\\models\\llama", True),
+        ("meta-llama/Llama-3.1-8B-Instruct", False),
+        ("my-alias", False),
+        ("/models/gpt-oss-20b", False),
+    ],
+)
+def test_a_path_names_no_model_unless_one_is_known_by_it(cell: str, filled: bool) -> None:
+    stated = Stated({"model": "Qwen/Qwen3-8B"}, lambda name: "gpt-oss" in name)
+    assert (stated.fill({"model": cell})["model"] == "Qwen/Qwen3-8B") is filled
+
+
+@pytest.mark.parametrize(
+    ("cell", "stated", "found"),
+    [
+        ("vLLM", "vLLM 0.19.1", "vLLM 0.19.1"),
+        ("vLLM", "vllm 0.19.1", "vllm 0.19.1"),
+        ("vLLM", "vLLM", "vLLM"),
+        ("vLLM", "SGLang 0.5", "vLLM"),
+        ("vLLM 0.1", "vLLM 0.19", "vLLM 0.1"),
+        ("vLLM (vllm-openai:v0.13.0)", "vLLM 0.19", "vLLM (vllm-openai:v0.13.0)"),
+    ],
+)
+def test_a_version_completes_the_engine_of_the_file(cell: str, stated: str, found: str) -> None:
+    assert Stated({"engine": stated}).fill({"engine": cell})["engine"] == found
+
+
+def test_the_weights_of_a_build_are_those_of_its_name_unless_stated() -> None:
+    row = rows_of(parsed("vllm_serve_burst.json"), "result.json")[1][0]
+    assert row["weight_dtype"] == ""
+    assert Stated().fill_result(row)["weight_dtype"] == "fp8"
+    assert Stated({"weight_dtype": "int8"}).fill_result(row)["weight_dtype"] == "int8"
+    path = row | {"model": "/models/llama-awq"}
+    assert Stated({"model": "Qwen/Qwen3-8B"}).fill_result(path)["weight_dtype"] == "int4"
 
 
 @pytest.mark.parametrize("data", [None, 1, "x", [], {}, [1, [2]], {"benchmarks": []}, {"hw": "h100"}])

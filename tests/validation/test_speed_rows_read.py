@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from speed_inputs import PLAIN_SPEED, read, shipped, speed, speed_cells, table
 from validation_inputs import catalog
 
+from planner.physics.formats import KV_FORMATS, WEIGHT_FORMATS
 from planner.physics.types import Layout
 from planner.validation.speed import readable
-from planner.validation.speed_engines import UNLIMITED, engine_class
+from planner.validation.speed_engines import ENGINES, UNLIMITED, engine_class
+from planner.validation.speed_formats import KV_WORDS, WEIGHT_WORDS, is_kv_word, kv_format, weight_format
 from planner.validation.speed_predict import Batch, predict
 from planner.validation.speed_rows import MLPERF_LENGTHS, Target, target_of
 from planner.validation.start_up import NotScored
@@ -305,7 +307,7 @@ def test_an_unstated_cache_is_narrow_where_builds_of_that_time_were(changes: dic
         ({"gpu": "Voodoo 2"}, "GPU Voodoo 2: not in the catalog", True),
         ({"gpu": "MI250"}, "GPU MI250: no figures", True),
         ({"model": ""}, "no model is named", False),
-        ({"model_inferred": "Yes"}, "no model is named, or it is inferred", False),
+        ({"model_inferred": "Yes"}, "the model is inferred", False),
         ({"model": "acme/roadrunner-7b"}, "model acme/roadrunner-7b: not in the catalog", True),
         ({"engine": ""}, "engine not named", True),
         ({"engine": "aphrodite"}, "engine aphrodite: no class", True),
@@ -411,3 +413,12 @@ def test_no_cell_makes_a_traceback(changes: dict[str, str]) -> None:
 def test_one_odd_cell_of_a_published_row_is_scored_or_counted(row: dict[str, str], column: str, cell: str) -> None:
     found = readable([{**row, column: cell}], catalog())
     assert len(found.rows) + sum(found.skipped.values()) == 1
+
+
+def test_every_engine_that_is_named_to_users_has_a_class() -> None:
+    assert all(engine_class(name, "", "NVIDIA", is_moe=False) for name in ENGINES)
+
+
+def test_every_word_for_formats_that_is_named_to_users_is_read() -> None:
+    assert all(weight_format(word) in WEIGHT_FORMATS for word in WEIGHT_WORDS)
+    assert all(is_kv_word(word) and kv_format(word) in KV_FORMATS for word in KV_WORDS)

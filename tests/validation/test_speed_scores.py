@@ -24,7 +24,7 @@ from planner.physics.loads import (
 from planner.physics.speed import coefficients, step_s
 from planner.physics.step import StepCoefficients
 from planner.report.validation import speed_data, speed_text
-from planner.validation.speed import NAMES, REPORTED_ONLY, readable, validate_speed
+from planner.validation.speed import NAMES, REPORTED_ONLY, fitted_rows, not_fitted, readable, validate_speed
 from planner.validation.speed_fit import WEIGHTS
 from planner.validation.speed_levels import LEVELLED
 from planner.validation.speed_predict import Batch, predict
@@ -299,3 +299,13 @@ def test_nothing_to_score_is_an_answer_too() -> None:
     )
     assert (nothing.rows, nothing.scored, nothing.metrics, nothing.coverage) == (1, 0, {}, {})
     assert speed_text(nothing)[0].endswith(": 0 scorable, 0 scored")
+
+
+@pytest.mark.parametrize(
+    ("full", "metrics"),
+    [(False, {"ttft_ms", "prefill", "tail_ms", "mlperf_latency"}), (True, {"tail_ms", "mlperf_latency"})],
+)
+def test_rows_that_no_fit_uses_are_counted_by_metric(full: bool, metrics: set[str]) -> None:
+    found = not_fitted(read(), full)
+    assert {reason.partition(":")[0] for reason in found} == metrics
+    assert len(fitted_rows(read(), full)) + sum(found.values()) == len(read().rows)

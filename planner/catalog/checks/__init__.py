@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date
 
 from planner.catalog.checks import engines, gpus, models, names, offers, quality
-from planner.catalog.checks.findings import guarded
+from planner.catalog.checks.findings import Findings, guarded
 from planner.catalog.store import Catalog
 from planner.diagnostics import Diagnostic, sort_key
 
@@ -21,17 +21,21 @@ def check_catalog(catalog: Catalog, as_of: date | None = None) -> list[Diagnosti
     return sorted(dict.fromkeys(_all(catalog, clock)), key=sort_key)
 
 
+def _each(
+    names: Callable[[], Iterable[str]], check: Callable[..., Findings], catalog: Catalog, *args: date
+) -> Findings:
+    """Yield the findings of a check of every entry of a folder."""
+    for name in names():
+        yield from guarded(check, catalog, name, *args)
+
+
 def _all(catalog: Catalog, clock: date) -> Iterator[Diagnostic]:
-    for gpu in catalog.gpu_names():
-        yield from guarded(gpus.findings, catalog, gpu)
-    for model in catalog.model_names():
-        yield from guarded(models.findings, catalog, model)
-    for provider in catalog.providers():
-        yield from guarded(offers.findings, catalog, provider, clock)
-    for engine in catalog.engine_names():
-        yield from guarded(engines.findings, catalog, engine)
-    for calibration in catalog.calibration_names():
-        yield from guarded(engines.calibration_findings, catalog, calibration)
+    yield from catalog.misnamed()
+    yield from guarded(_each, catalog.gpu_names, gpus.findings, catalog)
+    yield from guarded(_each, catalog.model_names, models.findings, catalog)
+    yield from guarded(_each, catalog.providers, offers.findings, catalog, clock)
+    yield from guarded(_each, catalog.engine_names, engines.findings, catalog)
+    yield from guarded(_each, catalog.calibration_names, engines.calibration_findings, catalog)
     yield from guarded(offers.newest_price_findings, catalog)
     yield from guarded(offers.ratio_findings, catalog)
     yield from guarded(names.case_findings, catalog)

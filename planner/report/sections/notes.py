@@ -49,7 +49,7 @@ def rejections(plan: Plan) -> Block | None:
         return None
     by_rule = sorted(plan.rejections.by_rule.items(), key=lambda item: (-item[1], item[0]))
     parts = (f"{figures.visible(rule)} {count:,}" for rule, count in by_rule)
-    return Lines(f"Ruled out: {plan.rejections.total:,} shapes", (f"By rule: {', '.join(parts)}.",))
+    return Lines(f"Ruled out: {figures.count(plan.rejections.total, 'shape')}", (f"By rule: {', '.join(parts)}.",))
 
 
 def assumptions(plan: Plan) -> Block | None:

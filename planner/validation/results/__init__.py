@@ -24,8 +24,8 @@ class Format(Protocol):
         """Tell whether an object of a file is of this format."""
         ...
 
-    def rows(self, data: Mapping[str, Any], stated: Mapping[str, str]) -> list[dict[str, str]]:
-        """Return the rows of an object of this format; `stated` fills in what the tool does not write."""
+    def rows(self, data: Mapping[str, Any]) -> list[dict[str, str]]:
+        """Return the rows of an object of this format, with blank cells for what the tool does not write."""
         ...
 
 
@@ -37,7 +37,7 @@ def formats() -> tuple[Format, ...]:
     )
 
 
-def rows_of(data: Any, stated: Mapping[str, str], path: str) -> tuple[str, list[dict[str, str]]]:
+def rows_of(data: Any, path: str) -> tuple[str, list[dict[str, str]]]:
     """Return the format of a parsed result file, or of a list of such, and its rows.
 
     Raises `DiagnosticError` where no format matches or nothing in the file is usable.
@@ -48,7 +48,7 @@ def rows_of(data: Any, stated: Mapping[str, str], path: str) -> tuple[str, list[
         known = ", ".join(reader.NAME for reader in formats())
         raise _wrong(path, f"no known benchmark result; looked for: {known}")
     found = {reader.NAME: reader for reader, _ in read}
-    rows = [row for reader, part in read for row in reader.rows(part, stated)]
+    rows = [row for reader, part in read for row in reader.rows(part)]
     if not rows:
         needs = "; ".join(f"{name} needs {reader.NEEDS}" for name, reader in found.items())
         raise _wrong(path, f"no usable measurement in this file; {needs}")

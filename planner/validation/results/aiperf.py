@@ -58,13 +58,12 @@ def matches(data: Mapping[str, Any]) -> bool:
     )
 
 
-def rows(data: Mapping[str, Any], stated: Mapping[str, str]) -> list[dict[str, str]]:
+def rows(data: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return the rows of one run, at its mean lengths; none for a run that was cancelled."""
     if data.get("was_cancelled") is True:
         return []
     version = text(data.get("aiperf_version"))
     known = known_cells(
-        stated,
         date=iso_day(data.get("start_time")),
         model=_model(fields(data.get("input_config"))),
         notes=notes(

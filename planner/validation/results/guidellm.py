@@ -41,17 +41,16 @@ def matches(data: Mapping[str, Any]) -> bool:
     return isinstance(entries, list) and any(isinstance(fields(entry).get("metrics"), Mapping) for entry in entries)
 
 
-def rows(data: Mapping[str, Any], stated: Mapping[str, str]) -> list[dict[str, str]]:
+def rows(data: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return the rows of all benchmarks, each at its mean lengths."""
     entries = data.get("benchmarks")
-    return [row for entry in entries for row in _rows(data, fields(entry), stated)] if isinstance(entries, list) else []
+    return [row for entry in entries for row in _rows(data, fields(entry))] if isinstance(entries, list) else []
 
 
-def _rows(data: Mapping[str, Any], entry: Mapping[str, Any], stated: Mapping[str, str]) -> list[dict[str, str]]:
+def _rows(data: Mapping[str, Any], entry: Mapping[str, Any]) -> list[dict[str, str]]:
     strategy = _strategy(entry)
     version = text(inner(data, "metadata", "guidellm_version"))
     known = known_cells(
-        stated,
         date=day(entry.get("start_time")) or day(inner(entry, "run_stats", "start_time")),
         model=_model(data, entry),
         notes=notes(

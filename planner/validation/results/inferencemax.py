@@ -38,14 +38,13 @@ def matches(data: Mapping[str, Any]) -> bool:
     return {"hw", "conc", "framework"} <= data.keys() and bool({"tput_per_gpu", "output_tput_per_gpu"} & data.keys())
 
 
-def rows(data: Mapping[str, Any], stated: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return the rows of one configuration. Its layout is that of the file, whatever is stated."""
+def rows(data: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return the rows of one configuration."""
     layout = _layout(data)
     if layout is None or _speculates(data):
         return []
     cells, decoding = layout
     known = known_cells(
-        stated,
         engine=engine_label(data.get("framework"), data.get("image")),
         gpu=GPUS.get(text(data.get("hw")).casefold().split("-")[0], text(data.get("hw"))),
         model=text(data.get("model")),
@@ -72,7 +71,7 @@ def _layout(data: Mapping[str, Any]) -> tuple[dict[str, str], float] | None:
     if ranks is None:
         return None
     extra = f"ep={shown(whole(data.get('ep')) or 1.0)};dp_attention={_truth(data.get('dp_attention'))}"
-    return {"tp": shown(ranks), "pp": "", "n_gpus": shown(ranks), "parallel_extra": extra}, ranks
+    return {"tp": shown(ranks), "pp": "1", "n_gpus": shown(ranks), "parallel_extra": extra}, ranks
 
 
 def _split(data: Mapping[str, Any]) -> tuple[dict[str, str], float] | None:

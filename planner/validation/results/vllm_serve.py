@@ -42,12 +42,11 @@ def matches(data: Mapping[str, Any]) -> bool:
     return {"completed", "total_input_tokens", "total_output_tokens", "request_rate"} <= data.keys()
 
 
-def rows(data: Mapping[str, Any], stated: Mapping[str, str]) -> list[dict[str, str]]:
+def rows(data: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return the rows of one run, at its mean lengths."""
     if data.get("ramp_up_strategy") or any(key.startswith("spec_decode_") for key in data):
         return []
     known = known_cells(
-        stated,
         date=iso_day(data.get("date")),
         engine=engine_label(data.get("backend"), None),
         model=text(data.get("model_id")),

@@ -25,14 +25,14 @@ def matches(data: Mapping[str, Any]) -> bool:
     } <= data.keys()
 
 
-def rows(data: Mapping[str, Any], stated: Mapping[str, str]) -> list[dict[str, str]]:
+def rows(data: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return the rate of output tokens, at the mean lengths of the requests."""
     requests, total, output = (
         whole(data.get(key)) for key in ("num_requests", "total_num_tokens", "total_output_tokens")
     )
     if requests is None or total is None or output is None or output >= total:
         return []
-    known = known_cells(stated, engine="vLLM", notes=notes("vllm bench throughput", "mean lengths"))
+    known = known_cells(engine="vLLM", notes=notes("vllm bench throughput", "mean lengths"))
     lengths = (ratio(total - output, requests), ratio(output, requests))
     rate = {"output_tok_s_total": ratio(output, number(data.get("elapsed_time")))}
     return loaded_rows(known, Load("offline_max", concurrency=requests), lengths, rate)
