@@ -9,6 +9,7 @@ from dataclasses import replace
 from planner.candidates.dominance import DOMINATED_RULE, kept_candidates
 from planner.candidates.knowledge import Knowledge
 from planner.candidates.models import model_assumptions, resolve_models
+from planner.candidates.pairs import ShapeArrays
 from planner.candidates.rating import rate_shapes
 from planner.candidates.selection import admits
 from planner.candidates.shapes import enumerate_shapes
@@ -46,7 +47,10 @@ def build_table(spec: FleetSpec, catalog: Catalog, knowledge: Knowledge) -> Cand
     candidates: list[Candidate] = []
     for name, model in models.items():
         served = [w for w in workloads.values() if w.model == name]
-        rated, lost = rate_shapes(model, served, shapes[name], cells, node_sizes, knowledge.constants)
+        if not served or not shapes[name]:
+            continue
+        arrays = ShapeArrays.of(model, shapes[name], knowledge.constants)
+        rated, lost = rate_shapes(arrays, served, cells, node_sizes)
         kept = kept_candidates(rated, model.reliability.spare_replicas)
         candidates += kept
         rejections += lost

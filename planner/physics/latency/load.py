@@ -71,6 +71,11 @@ class Load(NamedTuple):
     variance_alone: Array
     saturation_share: Array
 
+    def take(self, index: npt.NDArray[np.intp]) -> Load:
+        """Return the state of the pairs at `index`, in that order."""
+        parts = (part[index] if isinstance(part, np.ndarray) else type(part)(*(p[index] for p in part)) for part in self)
+        return Load(*parts)
+
 
 def basis(pairs: Pairs) -> Basis:
     """Return the facts of `pairs` that hold at every batch."""
