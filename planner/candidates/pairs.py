@@ -106,11 +106,12 @@ def make_pairs(
     def by_shape(values: Sequence[float]) -> Array:
         return np.asarray(values, dtype=np.float64)[shape_of]
 
+    prefill_tokens, prefill_weights = prefill_points(workloads)
     return Pairs(
         step=step,
         input_tokens=by_workload([w.input_tokens for w in workloads]),
-        prefill_tokens=by_workload([w.prefill_tokens for w in workloads]),
-        prefill_weights=by_workload([w.prefill_weights for w in workloads]),
+        prefill_tokens=prefill_tokens[workload_of],
+        prefill_weights=prefill_weights[workload_of],
         output_tokens=by_workload([w.output_tokens for w in workloads]),
         arrival_cv2=by_workload([w.spec.traffic.arrival_cv2 for w in workloads]),
         slots=by_shape([float(s.max_num_seqs) for s in arrays.shapes]) if slots is None else slots,
@@ -122,6 +123,15 @@ def make_pairs(
         ttft_factor=by_shape([s.ttft_factor / s.throughput_factor for s in arrays.shapes]),
         fixed_ttft_s=np.asarray(step.request_s, dtype=np.float64),
     )
+
+
+def prefill_points(workloads: Sequence[ResolvedWorkload]) -> tuple[Array, Array]:
+    """Return computed prompt tokens and their weights, one row per workload, without the last ones that weigh nothing."""
+    size = max(w.prefill_tokens.size for w in workloads)
+    tokens = np.stack([np.pad(w.prefill_tokens, (0, size - w.prefill_tokens.size), "edge") for w in workloads])
+    weights = np.stack([np.pad(w.prefill_weights, (0, size - w.prefill_weights.size)) for w in workloads])
+    used = int(np.flatnonzero(weights.any(axis=0))[-1]) + 1
+    return tokens[:, :used], weights[:, :used]
 
 
 def limits_of(workloads: Sequence[ResolvedWorkload], workload_of: Indices) -> dict[str, Array]:

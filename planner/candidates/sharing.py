@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from planner.candidates.pairs import ShapeArrays, kv_load, limits_of, make_pairs
+from planner.candidates.pairs import ShapeArrays, kv_load, limits_of, make_pairs, prefill_points
 from planner.candidates.rating_types import PoolRating, SharedRating
 from planner.candidates.types import ResolvedWorkload
 from planner.physics.latency import Lengths, ceiling, largest_within, merge
@@ -50,26 +50,9 @@ def mixture(workloads: Sequence[ResolvedWorkload], rates: Sequence[float]) -> Re
     )
 
 
-def padded(workload: ResolvedWorkload) -> ResolvedWorkload:
-    """Give every workload the same number of prefill points, repeating the last with no weight."""
-    missing = 2 * MERGED_POINTS - workload.prefill_tokens.size
-    if missing <= 0:
-        return workload
-    return replace(
-        workload,
-        prefill_tokens=np.concatenate([workload.prefill_tokens, np.full(missing, workload.prefill_tokens[-1])]),
-        prefill_weights=np.concatenate([workload.prefill_weights, np.zeros(missing)]),
-    )
-
-
 def lengths_of(workloads: Sequence[ResolvedWorkload]) -> Lengths:
     """Return the lengths of workloads as arrays, one row each."""
-    each = [padded(w) for w in workloads]
-    return Lengths(
-        np.stack([w.prefill_tokens for w in each]),
-        np.stack([w.prefill_weights for w in each]),
-        np.stack([w.output_tokens for w in each]),
-    )
+    return Lengths(*prefill_points(workloads), np.stack([w.output_tokens for w in workloads]))
 
 
 def rate_shared(
@@ -89,7 +72,7 @@ def rate_shared(
         return []
     planned = [w.planned_requests_per_s for w in workloads]
     groups = sorted({group for _, _, group in asked})
-    merged = [padded(mixture([workloads[j] for j in g], [planned[j] for j in g])) for g in groups]
+    merged = [mixture([workloads[j] for j in g], [planned[j] for j in g]) for g in groups]
     # Pool classes of one group on one shape share the pair that merges the group.
     pair_of = {(g, s): n for n, (g, s) in enumerate(sorted({(groups.index(g), s) for _, s, g in asked}))}
     group_of, shape_of = (np.array([pair[k] for pair in pair_of], dtype=np.intp) for k in (0, 1))

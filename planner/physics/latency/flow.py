@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaincc
 
+from planner.physics.latency.gamma import upper_gamma
 from planner.physics.latency.steps import Hinge, Lengthwise, hinge, lengthwise, mixed_steps, positive
 from planner.physics.latency.types import Array, Flow, Pairs, Saturation
 
@@ -69,7 +69,7 @@ def extra_s(pairs: Pairs, lengths: Lengthwise, cost: Hinge, work: PromptWork, pr
     scale = np.maximum(work.chunk_tokens2 / lengths.prefill, _TINY)
     shape = np.maximum(mean / scale, _TINY)
     hidden = cost.threshold_tokens
-    gamma = mean * gammaincc(shape + 1.0, hidden / scale) - hidden * gammaincc(shape, hidden / scale)
+    gamma = mean * upper_gamma(shape + 1.0, hidden / scale) - hidden * upper_gamma(shape, hidden / scale)
     overflow = np.maximum(np.maximum(gamma, prompts_per_step * work.overflow_tokens), positive(mean - hidden))
     mixed = cost.jump_s * -np.expm1(-prompts_per_step * work.chunks) + cost.slope_s * overflow
     mixed = np.minimum(mixed, cost.extra_s(cost.room_tokens))

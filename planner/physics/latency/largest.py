@@ -32,6 +32,7 @@ _FINENESS = 12  # halvings of the logarithm of the batch between two scanned sha
 _QUICK_STEPS = 8  # interpolated ones; halving ends what they leave open
 _MOST_LOG_MISS = 4.0
 _FLOOR_STEPS = 20
+_BLOCK_PAIRS = 128  # evaluated together: their arrays over lengths stay in the cache of a core
 _FLOOR_RANGE = 1e4
 
 Indices = npt.NDArray[np.intp]
@@ -218,21 +219,27 @@ def _log_miss(miss: Array) -> Array:
 
 def _worst_miss(base: Basis, asked: _Asked, batch: Array, index: Indices) -> tuple[Array, Indices]:
     """Return, for the pairs at `index`, the largest tail at `batch` over what its limit allows, and which limit that is."""
-    if index.size < batch.size:
-        base, asked, batch = base.take(index), asked.take(index, batch.size), batch[index]
+    worst, which = np.zeros(index.size), np.zeros(index.size, dtype=np.intp)
+    if asked.limits:
+        for start in range(0, index.size, _BLOCK_PAIRS):
+            block, part = slice(start, start + _BLOCK_PAIRS), index[start : start + _BLOCK_PAIRS]
+            worst[block], which[block] = _misses(base.take(part), asked.take(part, batch.size), batch[part])
+    return worst, which
+
+
+def _misses(base: Basis, asked: _Asked, batch: Array) -> tuple[Array, Indices]:
+    """Do the work of `_worst_miss` for all pairs of `base`."""
     worst, which = np.zeros_like(batch), np.zeros(batch.size, dtype=np.intp)
-    if not asked.limits:
-        return worst, which
     state = load(base, batch)
     for metric in METRICS:
         limits = [(n, each) for n, each in enumerate(asked.limits) if each.metric == metric]
-        rows = np.flatnonzero(np.any([each.limit_s < LONGEST_S for _, each in limits], axis=0)) if limits else []
-        if not len(rows):
+        if not limits:
             continue
+        rows = np.flatnonzero(np.any([each.limit_s < LONGEST_S for _, each in limits], axis=0))
         of = asked.of[rows]
-        whole = of.size == batch.size and of.size == asked.of.size
+        single = of.size == batch.size == asked.of.size
         tail = tail_of(
-            base if whole else base.take(of), state if whole else state.take(of), metric, asked.observed.take(rows)
+            base if single else base.take(of), state if single else state.take(of), metric, asked.observed.take(rows)
         )
         for n, each in limits:
             miss = np.zeros_like(batch)
