@@ -23,6 +23,8 @@ def upper_gamma(shape: Array, above: Array) -> Array:
     small = (shape < _SLOW_SHAPE) & (above <= _SLOW_ABOVE)
     found = np.empty(shape.shape)
     found[~small] = gammaincc(shape[~small], above[~small])
+    if not small.any():
+        return found
     s, x = shape[small], above[small]
     term, total, divisor = np.ones_like(x), np.ones_like(x), s.copy()
     for _ in range(_TERMS):
