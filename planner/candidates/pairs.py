@@ -42,19 +42,7 @@ class ShapeArrays:
     @classmethod
     def of(cls, model: ResolvedModel, shapes: Sequence[Shape], constants: SpeedConstants) -> ShapeArrays:
         """Fold the speed model of every shape; `shapes` must not be empty."""
-        folded = [
-            coefficients(
-                model.architecture,
-                shape.device,
-                shape.layout,
-                shape.weights,
-                shape.kv_cache,
-                model.engine.speed_class(shape.device.vendor),
-                constants,
-            )
-            for shape in shapes
-        ]
-        return cls(model, tuple(shapes), stack(folded))
+        return cls(model, tuple(shapes), stack([step_of(model, shape, constants) for shape in shapes]))
 
     def take(self, keep: Indices) -> ShapeArrays:
         """Return the shapes at `keep`, in that order."""
@@ -75,6 +63,14 @@ class ShapeArrays:
         """The distinct KV footprints, and the one of each shape: shapes of a layout share theirs on every GPU type."""
         number = {foot: n for n, foot in enumerate(dict.fromkeys(shape.budget.kv for shape in self.shapes))}
         return tuple(number), np.array([number[shape.budget.kv] for shape in self.shapes], dtype=np.intp)
+
+
+def step_of(model: ResolvedModel, shape: Shape, constants: SpeedConstants) -> StepCoefficients:
+    """Fold the speed model of one shape."""
+    engine_class = model.engine.speed_class(shape.device.vendor)
+    return coefficients(
+        model.architecture, shape.device, shape.layout, shape.weights, shape.kv_cache, engine_class, constants
+    )
 
 
 def pair_indices(shapes: int, workloads: int) -> tuple[Indices, Indices]:
