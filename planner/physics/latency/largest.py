@@ -31,6 +31,8 @@ _SCANNED_SHARES = (1.0, 0.7, 0.4, 0.2, 0.08, 0.02, 2e-3, 1e-5)
 _FINENESS = 12  # halvings of the logarithm of the batch between two scanned shares
 _QUICK_STEPS = 8  # interpolated ones; halving ends what they leave open
 _MOST_LOG_MISS = 4.0
+_SMALL_BLOCK = 32  # evaluating fewer pairs takes hardly less time
+_MOST_PROBES = 15
 _FLOOR_STEPS = 20
 _BLOCK_PAIRS = 128  # evaluated together: their arrays over lengths stay in the cache of a core
 _FLOOR_RANGE = 1e4
@@ -78,12 +80,13 @@ class _Asked:
     of: Indices
 
     def take(self, index: Indices, size: int) -> _Asked:
-        """Return the rows of the pairs at `index` out of `size`, which is in rising order."""
-        place = np.full(size, -1, dtype=np.intp)
-        place[index] = np.arange(index.size)
-        rows = np.flatnonzero(place[self.of] >= 0)
+        """Return the rows of the pairs at `index` out of `size`, in that order; a pair may be there several times."""
+        counts = np.bincount(self.of, minlength=size)
+        wanted = counts[index]
+        first = (np.cumsum(counts) - counts)[index] - (np.cumsum(wanted) - wanted)
+        rows = np.repeat(first, wanted) + np.arange(wanted.sum())
         limits = [replace(limit, limit_s=limit.limit_s[rows]) for limit in self.limits]
-        return _Asked(limits, self.observed.take(rows), place[self.of[rows]])
+        return _Asked(limits, self.observed.take(rows), np.repeat(np.arange(index.size), wanted))
 
 
 def ceiling(pairs: Pairs) -> Ceiling:
@@ -142,75 +145,84 @@ def _search(base: Basis, asked: _Asked, top: Array) -> tuple[Array, npt.NDArray[
     """
     keys = np.array([limit.key for limit in asked.limits] + [""], dtype=object)
     low, high, binding = np.zeros_like(top), top.copy(), _resource(base)
-    low_miss, high_miss = np.ones_like(top), np.ones_like(top)
+    misses = np.ones((2, top.size))
     feasible = np.zeros(top.shape, dtype=bool)
-    for share in _SCANNED_SHARES if asked.limits else (1.0,):
+    shares = np.array(_SCANNED_SHARES if asked.limits else (1.0,))
+    tried = 0
+    while tried < shares.size and not feasible.all():
         open_ = np.flatnonzero(~feasible)
-        if not open_.size:
-            break
-        miss, failing = _worst_miss(base, asked, share * top, open_)
-        holds = miss <= 1.0
-        found, failed = open_[holds], open_[~holds]
-        low[found], low_miss[found], feasible[found] = share * top[found], miss[holds], True
-        high[failed], high_miss[failed], binding[failed] = share * top[failed], miss[~holds], keys[failing[~holds]]
+        some = shares[tried : tried + _probes(open_.size)]
+        tried += some.size
+        batch = some * top[open_, None]
+        miss, failing = _worst_miss(base, asked, batch, open_)
+        found, last = _last_before(miss <= 1.0)
+        failed = open_[last >= 0], last[last >= 0]
+        high[failed[0]], misses[1, failed[0]] = batch[last >= 0, failed[1]], miss[last >= 0, failed[1]]
+        binding[failed[0]] = keys[failing[last >= 0, failed[1]]]
+        held = open_[found], last[found] + 1
+        low[held[0]], misses[0, held[0]], feasible[held[0]] = batch[found, held[1]], miss[found, held[1]], True
     open_ = np.flatnonzero(feasible & (low < high))
     if open_.size:
-        some = base.take(open_), asked.take(open_, top.size)
-        grid = _Grid(low[open_], high[open_], low_miss[open_], high_miss[open_])
-        low[open_], failing = grid.search(*some)
+        low[open_], failing = _refined(base.take(open_), asked.take(open_, top.size), low[open_], high[open_], misses[:, open_])
         changed = failing >= 0
         binding[open_[changed]] = keys[failing[changed]]
     room = base.slots >= 1.0
     return low, np.where(room, binding, _resource(base)), feasible & room
 
 
-class _Grid:
-    """Batches between one that holds all limits and one that does not, in even steps of their logarithm."""
-
-    def __init__(self, low: Array, high: Array, low_miss: Array, high_miss: Array) -> None:
-        self.low, self.high = low, high
-        self.miss = np.stack([_log_miss(low_miss), _log_miss(high_miss)])
-
-    def search(self, base: Basis, asked: _Asked) -> tuple[Array, Indices]:
-        """Return the last batch before the limits fail, and the index of the limit that fails next (-1: that at the end)."""
-        size = self.low.size
-        below, above = np.zeros(size, dtype=np.intp), np.full(size, 2**_FINENESS, dtype=np.intp)
-        failing = np.full(size, -1, dtype=np.intp)
-        side = np.zeros(size, dtype=np.intp)
-        miss = self.miss.copy()
-        steps = 0
-        open_ = np.arange(size)
-        while open_.size:
-            gap = above[open_] - below[open_]
-            share = miss[0, open_] / (miss[0, open_] - miss[1, open_]) if steps < _QUICK_STEPS else 0.5
-            probe = below[open_] + np.clip(np.rint(share * gap).astype(np.intp), 1, gap - 1)
-            batch = self.at(open_, probe)
-            found, worst = _worst_miss(base, asked, _scattered(batch, open_, size), open_)
-            holds = found <= 1.0
-            up, down = open_[holds], open_[~holds]
-            below[up], above[down], failing[down] = probe[holds], probe[~holds], worst[~holds]
-            # Illinois variant of the false position: an end that stays twice counts half.
-            miss[1, up] *= np.where(side[up] == 1, 0.5, 1.0)
-            miss[0, down] *= np.where(side[down] == -1, 0.5, 1.0)
-            miss[0, up], miss[1, down] = _log_miss(found[holds]), _log_miss(found[~holds])
-            side[up], side[down] = 1, -1
-            steps += 1
-            open_ = open_[above[open_] - below[open_] > 1]
-        return self.at(np.arange(size), below), failing
-
-    def at(self, index: Indices, step: Indices) -> Array:
-        """Return the batches of the pairs at `index` at their steps, by halving."""
-        low, high = self.low[index], self.high[index]
-        for bit in reversed(range(_FINENESS)):
-            middle, up = np.sqrt(low * high), (step >> bit) & 1 == 1
-            low, high = np.where(up, middle, low), np.where(up, high, middle)
-        return low
+def _probes(pairs: int) -> int:
+    """Return how many batches of each pair to try at once: for a few pairs, several cost no more than one."""
+    return max(1, min(_MOST_PROBES, _SMALL_BLOCK // pairs))
 
 
-def _scattered(values: Array, index: Indices, size: int) -> Array:
-    spread = np.zeros(size)
-    spread[index] = values
-    return spread
+def _last_before(holds: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], Indices]:
+    """Return, by row, whether any column holds, and the column before the first that does: -1 to the last."""
+    found = holds.any(axis=1)
+    return found, np.where(found, holds.argmax(axis=1), holds.shape[1]) - 1
+
+
+def _refined(base: Basis, asked: _Asked, low: Array, high: Array, misses: Array) -> tuple[Array, Indices]:
+    """Return the last batch from `low`, which holds, before limits fail, and the index of the limit that fails next.
+
+    Batches are those that halving the logarithm `_FINENESS` times would meet; the next one to try is interpolated.
+    The index is -1 where `high` is next. `misses` are those at both ends.
+    """
+    size = low.size
+    below, above = np.zeros(size, dtype=np.intp), np.full(size, 2**_FINENESS, dtype=np.intp)
+    failing, side = np.full(size, -1, dtype=np.intp), np.zeros(size)
+    miss = _log_miss(misses)
+    steps = 0
+    open_ = np.arange(size)
+    while open_.size:
+        start, gap = below[open_, None], (above - below)[open_, None]
+        share = miss[0, open_] / (miss[0, open_] - miss[1, open_]) if steps < _QUICK_STEPS else np.full(open_.size, 0.5)
+        best = np.rint(share[:, None] * gap)
+        count = _probes(open_.size)
+        even = gap * np.arange(1, count - 1) / max(count - 1, 1)
+        tried = np.concatenate([best + np.arange(min(count, 2)), even], axis=1).astype(np.intp)
+        probe = np.sort(start + np.clip(tried, 1, gap - 1), axis=1)
+        found, worst = _worst_miss(base, asked, _between(low[open_], high[open_], probe), open_)
+        fails, last = _last_before(found > 1.0)
+        up, down = open_[last >= 0], open_[fails]
+        # Illinois variant of the false position: an end that stays twice counts half.
+        miss[1, open_[~fails]] *= np.where(side[open_[~fails]] == 1, 0.5, 1.0)
+        miss[0, open_[last < 0]] *= np.where(side[open_[last < 0]] == -1, 0.5, 1.0)
+        side[open_] = np.where(fails, np.where(last >= 0, 0, -1), 1)
+        held, failed = (np.flatnonzero(last >= 0), last[last >= 0]), (np.flatnonzero(fails), last[fails] + 1)
+        below[up], miss[0, up] = probe[held], _log_miss(found[held])
+        above[down], miss[1, down], failing[down] = probe[failed], _log_miss(found[failed]), worst[failed]
+        steps += 1
+        open_ = open_[above[open_] - below[open_] > 1]
+    return _between(low, high, below[:, None])[:, 0], failing
+
+
+def _between(low: Array, high: Array, step: Indices) -> Array:
+    """Return the batches of pairs at their steps [P, N] of the way from `low` to `high`, by halving the logarithm."""
+    start, end = (np.broadcast_to(each[:, None], step.shape) for each in (low, high))
+    for bit in reversed(range(_FINENESS)):
+        middle, up = np.sqrt(start * end), (step >> bit) & 1 == 1
+        start, end = np.where(up, middle, start), np.where(up, end, middle)
+    return np.asarray(start)
 
 
 def _log_miss(miss: Array) -> Array:
@@ -218,13 +230,18 @@ def _log_miss(miss: Array) -> Array:
 
 
 def _worst_miss(base: Basis, asked: _Asked, batch: Array, index: Indices) -> tuple[Array, Indices]:
-    """Return, for the pairs at `index`, the largest tail at `batch` over what its limit allows, and which limit that is."""
-    worst, which = np.zeros(index.size), np.zeros(index.size, dtype=np.intp)
+    """Return the largest tail over what its limit allows, and which limit that is, of the pairs at `index`.
+
+    Row k of `batch` [len(index), N] are those of the pair `index[k]`.
+    """
+    worst, which = np.zeros(batch.size), np.zeros(batch.size, dtype=np.intp)
+    pairs, batches = np.repeat(index, batch.shape[1]), batch.ravel()
     if asked.limits:
-        for start in range(0, index.size, _BLOCK_PAIRS):
-            block, part = slice(start, start + _BLOCK_PAIRS), index[start : start + _BLOCK_PAIRS]
-            worst[block], which[block] = _misses(base.take(part), asked.take(part, batch.size), batch[part])
-    return worst, which
+        for start in range(0, batch.size, _BLOCK_PAIRS):
+            block = slice(start, start + _BLOCK_PAIRS)
+            part = pairs[block]
+            worst[block], which[block] = _misses(base.take(part), asked.take(part, base.slots.size), batches[block])
+    return worst.reshape(batch.shape), which.reshape(batch.shape)
 
 
 def _misses(base: Basis, asked: _Asked, batch: Array) -> tuple[Array, Indices]:
