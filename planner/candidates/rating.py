@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from planner.candidates.dominance import kept_formats
 from planner.candidates.operating import Cells, candidates_of
-from planner.candidates.pairs import ShapeArrays, kv_load, limits_of, make_pairs, pair_indices
+from planner.candidates.pairs import Indices, ShapeArrays, kv_load, limits_of, make_pairs, pair_indices
 from planner.candidates.rating_types import PoolRating
 from planner.candidates.sharing import rate_shared
 from planner.candidates.types import Array, Candidate, Rejection, ResolvedWorkload
-from planner.physics.latency import ceiling, largest_within
+from planner.physics.latency import Ceiling, ceiling, holds_at, idle_miss, largest_within
+from planner.physics.latency.types import Limits
 
 POOL_CLASSES = (1, 2, 4, 8)  # replica counts from which a rating holds: pooling pays most for the first few
 JUST_BELOW = 0.999  # batch and rate stay this much below the limit, for the slots that the cap takes away
@@ -65,26 +66,51 @@ def _rate(arrays: ShapeArrays, workloads: Sequence[ResolvedWorkload]) -> tuple[l
     limits = limits_of(workloads, workload_of)
     planned = np.array([w.planned_requests_per_s * w.spec.traffic.peak_to_mean_30s for w in workloads])
     size = (len(arrays.shapes), len(workloads))
-    most, best = top.requests_per_s.reshape(size), np.zeros(size)
-    missed = Missed(np.ones(size, dtype=bool), np.full(size, "", dtype=object), np.zeros(size))
+    most, best, carried = top.requests_per_s.reshape(size), np.zeros(size), np.zeros(size)
+    reached, binding = np.zeros(size), np.full(size, "", dtype=object)
     tried = np.ones(len(arrays.shapes), dtype=bool)
     pools: list[PoolRating] = []
     for replicas in POOL_CLASSES:
         if pools:
             needed = np.ceil((planned / np.maximum(best, 1e-12)).sum(axis=1)) + arrays.model.reliability.spare_replicas
             tried = (needed > replicas) & (most > best * (1.0 + SAME_RATING)).any(axis=1)
+            # The rate grows by no larger a factor than the batch does, so that this much more must be within the limits.
+            index, pooled, asked = _of_shapes(tried, top, limits, replicas)
+            gains = np.zeros(size, dtype=bool)
+            gains.flat[index] = holds_at(pooled, asked, (1.0 + SAME_RATING) * carried.flat[index])
+            tried = gains.any(axis=1)
         if not tried.any():
             break
-        index = np.flatnonzero(np.repeat(tried, len(workloads)))
-        pooled = top.pools(index, np.full(index.size, float(replicas)))
-        found = largest_within(pooled, {key: limit[index] for key, limit in limits.items()})
-        batch, rate = np.zeros(size), np.zeros(size)
+        index, pooled, asked = _of_shapes(tried, top, limits, replicas)
+        found = largest_within(pooled, asked, guess=reached.flat[index] if pools else None)
+        batch, rate, limit_batch = (np.zeros(size) for _ in range(3))
         batch.flat[index], rate.flat[index] = JUST_BELOW * found.batch, JUST_BELOW * found.requests_per_s
-        missed.binding.flat[index], missed.best_s.flat[index] = found.binding, found.best_s
+        limit_batch.flat[index], binding.flat[index] = found.limit_batch, found.binding
         useful = tried if not pools else (rate > best * (1.0 + SAME_RATING)).any(axis=1)
-        pools.append(PoolRating(replicas, batch, np.where(useful[:, None], rate, 0.0)))
+        pools.append(PoolRating(replicas, batch, np.where(useful[:, None], rate, 0.0), limit_batch))
         best = np.maximum(best, pools[-1].rate)
-    return pools, Missed(best <= 0.0, missed.binding, missed.best_s)
+        reached = np.maximum(reached, limit_batch)
+        carried = np.maximum(carried, np.where(useful[:, None], batch, 0.0))
+    return pools, _missed(top, limits, best <= 0.0, binding)
+
+
+def _of_shapes(
+    tried: NDArray[np.bool_], top: Ceiling, limits: Limits, replicas: int
+) -> tuple[Indices, Ceiling, dict[str, Array]]:
+    """Return the pairs of the shapes tried: their index, their ceiling in pools of `replicas`, their limits."""
+    index = np.flatnonzero(np.repeat(tried, top.batch.size // tried.size))
+    pooled = top.pools(index, np.full(index.size, float(replicas)))
+    return index, pooled, {key: limit[index] for key, limit in limits.items()}
+
+
+def _missed(top: Ceiling, limits: Limits, missed: NDArray[np.bool_], binding: NDArray[np.object_]) -> Missed:
+    """Find what the pairs that no pool class serves lack in the largest one."""
+    best_s = np.zeros(missed.shape)
+    index = np.flatnonzero(missed)
+    if index.size and limits:
+        largest = top.pools(index, np.full(index.size, float(POOL_CLASSES[-1])))
+        binding.flat[index], best_s.flat[index] = idle_miss(largest, {key: limit[index] for key, limit in limits.items()})
+    return Missed(missed, binding, best_s)
 
 
 def _latency_rejections(arrays: ShapeArrays, workloads: Sequence[ResolvedWorkload], found: Missed) -> list[Rejection]:

@@ -84,7 +84,9 @@ def rate_shared(
         for each in zip(*((n, j) for n, (_, _, group) in enumerate(asked) for j in group), strict=True)
     )
     pooled = top.pools(at, np.array([float(pool.replicas) for pool, _, _ in asked]))
-    found = largest_within(pooled, limits_of(workloads, member_of), observed=lengths_of(workloads).take(member_of), of=of)
+    guess = np.array([pool.limit_batch[shape, list(group)].min() for pool, shape, group in asked])
+    observed = lengths_of(workloads).take(member_of)
+    found = largest_within(pooled, limits_of(workloads, member_of), observed=observed, of=of, guess=guess)
     pool_bytes = (load.slots * load.mean_bytes)[at]
     return [
         SharedRating(pool.replicas, shape, group, *figures)

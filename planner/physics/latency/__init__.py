@@ -10,6 +10,8 @@ from planner.physics.latency.largest import (
     UTILIZATION_GUARD,
     Ceiling,
     ceiling,
+    holds_at,
+    idle_miss,
     largest_batch,
     largest_within,
 )
@@ -30,6 +32,8 @@ __all__ = [
     "allowed_share",
     "batch_at",
     "ceiling",
+    "holds_at",
+    "idle_miss",
     "largest_batch",
     "largest_within",
     "merge",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -56,11 +57,28 @@ class Ceiling:
         """Largest rate of one replica, [P]."""
         return UTILIZATION_GUARD * self.base.saturation_requests_per_s * self.streams
 
+    def take(self, index: Indices) -> Ceiling:
+        """Return the pairs at `index`, in that order."""
+        return Ceiling(self.base.take(index), self.streams[index], self.batch[index])
+
     def pools(self, index: Indices, replicas: Array) -> Ceiling:
         """Return the pairs at `index`, in that order, in pools of `replicas` replicas."""
-        base, count = self.base.take(index), self.streams[index]
-        pooled = base._replace(pairs=replace(base.pairs, replicas=replicas * count))
-        return Ceiling(pooled, count, self.batch[index])
+        some = self.take(index)
+        pairs = replace(some.base.pairs, replicas=replicas * some.streams)
+        return replace(some, base=some.base._replace(pairs=pairs))
+
+
+class Within(NamedTuple):
+    """Largest mean batch of one replica within all limits, and what binds there: [P] arrays.
+
+    `limit_batch` is the one that the limits allow, before the factor of a lone replica; `binding` as in `Largest`.
+    """
+
+    batch: Array
+    requests_per_s: Array
+    limit_batch: Array
+    binding: npt.NDArray[np.object_]
+    feasible: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -107,63 +125,114 @@ def largest_batch(pairs: Pairs, limits: Limits, halved: bool = True, observed: L
     saturation, that of a lone replica is multiplied by `LONE_REPLICA_FACTOR`, and `batch` is the one that carries the
     rate returned. Raises `ValueError` for an unknown key.
     """
-    return largest_within(ceiling(pairs), limits, halved, observed)
+    top = ceiling(pairs)
+    found = largest_within(top, limits, halved, observed)
+    binding, best = found.binding.copy(), np.zeros(pairs.size)
+    missed = np.flatnonzero(~found.feasible)
+    if missed.size and limits:
+        some = {key: np.broadcast_to(limit, (pairs.size,))[missed] for key, limit in limits.items()}
+        lengths = None if observed is None else observed.take(missed)
+        binding[missed], best[missed] = idle_miss(top.take(missed), some, halved, lengths)
+    return Largest(found.batch, found.requests_per_s, binding, best)
 
 
 def largest_within(
-    top: Ceiling, limits: Limits, halved: bool = True, observed: Lengths | None = None, of: Indices | None = None
-) -> Largest:
-    """Return `largest_batch` of pairs whose ceiling is known.
+    top: Ceiling,
+    limits: Limits,
+    halved: bool = True,
+    observed: Lengths | None = None,
+    of: Indices | None = None,
+    guess: Array | None = None,
+) -> Within:
+    """Return the largest mean batch within limits as `largest_batch`, for pairs whose ceiling is known.
 
     With `of` the rows of `limits` and `observed` are those of the pairs `of`, in rising order: any number of kinds of
-    requests that share a pool.
+    requests that share a pool. The search starts at the mean batch `guess` [P] where steps have no experts to wake.
     """
     with np.errstate(all="ignore"):
-        view = top.base.pairs
-        rows = np.arange(view.size) if of is None else of
-        parsed = [_limit(key, value, rows.size, halved) for key, value in sorted(limits.items())]
-        asked = _Asked(parsed, observed or all_requests(view), rows)
-        batch, binding, feasible = _search(top.base, asked, top.batch)
-        rate = throughput(view, batch).requests_per_s
-        alone = np.flatnonzero(view.replicas <= top.streams)
+        view, count = top.base.pairs, top.streams
+        asked = _asked(top, limits, halved, observed, of)
+        expected = top.batch if guess is None else np.where(_smooth(view), guess / count, top.batch)
+        limit_batch, binding, feasible = _search(top.base, asked, top.batch, expected)
+        batch, rate = limit_batch.copy(), throughput(view, limit_batch).requests_per_s
+        alone = np.flatnonzero(view.replicas <= count)
         if alone.size:
             rate[alone] *= LONE_REPLICA_FACTOR
             batch[alone] = batch_below(view.take(alone), rate[alone], batch[alone])
-        return Largest(
-            batch=np.where(feasible, batch, 0.0) * top.streams,
-            requests_per_s=np.where(feasible, rate, 0.0) * top.streams,
-            binding=binding,
-            best_s=_best_values(view, asked, binding, ~feasible),
-        )
+        batch, rate, limit_batch = (np.where(feasible, each, 0.0) * count for each in (batch, rate, limit_batch))
+        return Within(batch, rate, limit_batch, binding, feasible)
 
 
-def _search(base: Basis, asked: _Asked, top: Array) -> tuple[Array, npt.NDArray[np.object_], npt.NDArray[np.bool_]]:
+def holds_at(top: Ceiling, limits: Limits, batch: Array) -> npt.NDArray[np.bool_]:
+    """Tell where all limits hold at the mean batch `batch` [P], or at the least one that is searched where that is more."""
+    with np.errstate(all="ignore"):
+        each = np.maximum(batch / top.streams, _SCANNED_SHARES[-1] * top.batch)
+        asked = _asked(top, limits, True, None, None)
+        return _worst_miss(top.base, asked, each[:, None], np.arange(each.size))[0][:, 0] <= 1.0
+
+
+def idle_miss(
+    top: Ceiling, limits: Limits, halved: bool = True, observed: Lengths | None = None
+) -> tuple[npt.NDArray[np.object_], Array]:
+    """Return the limit that a nearly idle replica misses by most, and the lowest value of that metric in seconds, [P].
+
+    The value is 0 where it is no limit that stops the pair, but room for a single sequence.
+    """
+    with np.errstate(all="ignore"):
+        asked = _asked(top, limits, halved, observed, None)
+        idle = (_SCANNED_SHARES[-1] * top.batch)[:, None]
+        failing = _worst_miss(top.base, asked, idle, np.arange(top.batch.size))[1][:, 0]
+        keys = np.array([limit.key for limit in asked.limits], dtype=object)
+        binding = np.where(top.base.slots >= 1.0, keys[failing], _resource(top.base))
+        return binding, _best_values(top.base.pairs, asked, binding)
+
+
+def _asked(top: Ceiling, limits: Limits, halved: bool, observed: Lengths | None, of: Indices | None) -> _Asked:
+    rows = np.arange(top.batch.size) if of is None else of
+    parsed = [_limit(key, value, rows.size, halved) for key, value in sorted(limits.items())]
+    return _Asked(parsed, observed or all_requests(top.base.pairs), rows)
+
+
+def _smooth(pairs: Pairs) -> npt.NDArray[np.bool_]:
+    """Tell where a larger batch never has a smoother step: there are no experts."""
+    return np.broadcast_to(np.asarray(pairs.step.expert_read_s) == 0.0, (pairs.size,))
+
+
+def _search(
+    base: Basis, asked: _Asked, top: Array, expected: Array
+) -> tuple[Array, npt.NDArray[np.object_], npt.NDArray[np.bool_]]:
     """Return the largest batch up to `top` that holds all limits, what binds, and whether there is any.
 
-    A coarse scan from the top, then a finer one between its neighbours: a replica whose experts are not yet all awake
-    can have a smoother step at a larger batch, so that feasibility need not end where it first fails.
+    A coarse scan down from the batch `expected`, or up from it where that holds, then a finer one between neighbours.
+    Started at the top it allows for replicas whose experts are not yet all awake, which can have a smoother step at a
+    larger batch, so that feasibility need not end where it first fails.
     """
     keys = np.array([limit.key for limit in asked.limits] + [""], dtype=object)
-    low, high, binding = np.zeros_like(top), top.copy(), _resource(base)
-    misses = np.ones((2, top.size))
-    feasible = np.zeros(top.shape, dtype=bool)
     shares = np.array(_SCANNED_SHARES if asked.limits else (1.0,))
-    tried = 0
-    while tried < shares.size and not feasible.all():
-        open_ = np.flatnonzero(~feasible)
-        some = shares[tried : tried + _probes(open_.size)]
-        tried += some.size
-        batch = some * top[open_, None]
-        miss, failing = _worst_miss(base, asked, batch, open_)
+    binding, misses, every = _resource(base), np.ones((2, top.size)), np.arange(top.size)
+    fails, holds = np.full(top.size, -1), np.full(top.size, shares.size)  # places of neighbouring shares, once found
+    start = np.minimum((shares * top[:, None] > expected[:, None]).sum(axis=1), shares.size - 1)
+    open_ = every
+    while open_.size:
+        count = _probes(open_.size)
+        after, before = fails[open_] + 1, holds[open_]
+        first = np.where(before < shares.size, np.maximum(before - count, after), np.maximum(after, start[open_]))
+        tried = np.minimum(first[:, None] + np.arange(count), before[:, None] - 1)
+        miss, failing = _worst_miss(base, asked, shares[tried] * top[open_, None], open_)
         found, last = _last_before(miss <= 1.0)
-        failed = open_[last >= 0], last[last >= 0]
-        high[failed[0]], misses[1, failed[0]] = batch[last >= 0, failed[1]], miss[last >= 0, failed[1]]
-        binding[failed[0]] = keys[failing[last >= 0, failed[1]]]
-        held = open_[found], last[found] + 1
-        low[held[0]], misses[0, held[0]], feasible[held[0]] = batch[found, held[1]], miss[found, held[1]], True
-    open_ = np.flatnonzero(feasible & (low < high))
+        failed, held = (np.flatnonzero(last >= 0), last[last >= 0]), (np.flatnonzero(found), last[found] + 1)
+        at = open_[failed[0]]
+        fails[at], misses[1, at], binding[at] = tried[failed], miss[failed], keys[failing[failed]]
+        at = open_[held[0]]
+        holds[at], misses[0, at] = tried[held], miss[held]
+        open_ = open_[holds[open_] - fails[open_] > 1]
+    feasible = holds < shares.size
+    low = np.where(feasible, shares[np.minimum(holds, shares.size - 1)] * top, 0.0)
+    open_ = np.flatnonzero(feasible & (fails >= 0))
     if open_.size:
-        low[open_], failing = _refined(base.take(open_), asked.take(open_, top.size), low[open_], high[open_], misses[:, open_])
+        high = shares[fails[open_]] * top[open_]
+        some = base.take(open_), asked.take(open_, top.size)
+        low[open_], failing = _refined(*some, low[open_], high, misses[:, open_])
         changed = failing >= 0
         binding[open_[changed]] = keys[failing[changed]]
     room = base.slots >= 1.0
@@ -273,19 +342,16 @@ def _resource(base: Basis) -> npt.NDArray[np.object_]:
     return np.where(inside & (base.slots >= 1.0), "saturation", limiting).astype(object)
 
 
-def _best_values(
-    view: Pairs, asked: _Asked, binding: npt.NDArray[np.object_], wanted: npt.NDArray[np.bool_]
-) -> Array:
-    """Return the lowest value of the failing metric of each infeasible pair, at a nearly empty replica, else 0."""
+def _best_values(view: Pairs, asked: _Asked, binding: npt.NDArray[np.object_]) -> Array:
+    """Return the lowest value of the metric that binds each pair, at a nearly empty replica; 0 without any."""
     best = np.zeros(view.size)
     for each in asked.limits:
-        rows = np.flatnonzero((wanted & (binding == each.key))[asked.of] & (each.limit_s < LONGEST_S))
+        rows = np.flatnonzero(binding == each.key)
         if rows.size:
-            of = asked.of[rows]
-            base, state = loaded(view.take(of), np.zeros(rows.size))
+            base, state = loaded(view.take(rows), np.zeros(rows.size))
             exceeds = tail_of(base, state, each.metric, asked.observed.take(rows))
             limit = np.maximum(each.limit_s[rows], SHORTEST_S)
-            np.maximum.at(best, of, smallest_limit(exceeds, each.allowed, limit, limit * _FLOOR_RANGE, _FLOOR_STEPS))
+            best[rows] = smallest_limit(exceeds, each.allowed, limit, limit * _FLOOR_RANGE, _FLOOR_STEPS)
     return best
 
 
