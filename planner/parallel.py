@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +16,9 @@ from typing import Generic, TypeVar
 from planner.diagnostics import Diagnostic, DiagnosticError
 
 WORKERS_VARIABLE = "PLANNER_WORKERS"
-_CAN_FORK = "fork" in multiprocessing.get_all_start_methods() and sys.platform != "darwin"  # Apple's libraries forbid it
+_CAN_FORK = (
+    "fork" in multiprocessing.get_all_start_methods() and sys.platform != "darwin"
+)  # Apple's libraries forbid it
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -76,8 +79,8 @@ class _Crew(Generic[Item, Result]):
             for pipe in self._pipes:
                 _hand_out(pipe, waiting, busy)
             while busy:
-                for pipe in wait(list(busy)):
-                    assert isinstance(pipe, Connection)
+                ready = wait(list(busy))
+                for pipe in [each for each in busy if each in ready]:
                     number = busy.pop(pipe)
                     try:
                         done, result = pipe.recv()
@@ -106,15 +109,15 @@ class _Crew(Generic[Item, Result]):
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         for inherited in (ours, *self._pipes):
             inherited.close()
-        while True:
-            try:
-                number = pipe.recv()
-            except EOFError:
-                return
-            try:
-                pipe.send((True, self._function(self._items[number])))
-            except Exception:
-                pipe.send((False, None))
+        with suppress(EOFError, OSError):  # the caller is gone
+            while True:
+                pipe.send_bytes(self._answer(pipe.recv()))
+
+    def _answer(self, number: int) -> bytes:
+        try:
+            return pickle.dumps((True, self._function(self._items[number])))
+        except Exception:
+            return pickle.dumps((False, None))
 
     def _stop(self) -> None:
         for pipe in self._pipes:

@@ -93,9 +93,12 @@ def kept_candidates(candidates: Sequence[Candidate], spare_replicas: int = 0) ->
         groups[shape.model, shape.gpu, shape.weights, shape.kv_cache, served, *candidate.cells].append(candidate)
     most_copies = 1 if spare_replicas > 1 else MOST_COPIES
     each = [
-        sorted(groups[key], key=lambda c: (c.shape.gpus, c.min_replicas, -c.mean_batch, c.name)) for key in sorted(groups)
+        sorted(groups[key], key=lambda c: (c.shape.gpus, c.min_replicas, -c.mean_batch, c.name))
+        for key in sorted(groups)
     ]
-    kept = [c for group, replaces in zip(each, _replaces(each, most_copies), strict=True) for c in _alive(group, replaces)]
+    kept = [
+        c for group, replaces in zip(each, _replaces(each, most_copies), strict=True) for c in _alive(group, replaces)
+    ]
     return sorted(kept, key=lambda c: c.name)
 
 
@@ -117,7 +120,13 @@ def _replaces(groups: list[list[Candidate]], most_copies: int) -> list[NDArray[n
     sizes = [len(group) for group in groups]
     starts = np.cumsum([0, *sizes[:-1]])
     i, j = (
-        np.concatenate([start + index[k].ravel() for start, size in zip(starts, sizes, strict=True) for index in [np.indices((size, size))]])
+        np.concatenate(
+            [
+                start + index[k].ravel()
+                for start, size in zip(starts, sizes, strict=True)
+                for index in [np.indices((size, size))]
+            ]
+        )
         for k in (0, 1)
     )
     members = [c for group in groups for c in group]

@@ -11,7 +11,7 @@ from planner.candidates.shapes import enumerate_shapes
 from planner.candidates.types import Rejection, ResolvedModel, Shape
 from planner.physics.speed import StepCoefficients, stack
 from planner.physics.types import Device, Layout
-from planner.spec import ModelSpec, ReliabilitySpec, Selector
+from planner.spec import ModelSpec, ReliabilitySpec
 
 # Keys of a model that choose among shapes or offers, and change nothing about a shape.
 _CHOICES = {
@@ -29,9 +29,7 @@ class Kind:
         self._shapes: dict[tuple[str, int], tuple[list[Shape], list[Rejection]]] = {}
         self._steps: dict[tuple[str, Layout, str, str], StepCoefficients] = {}
 
-    def enumerate(
-        self, name: str, device: Device, node_sizes: Iterable[int]
-    ) -> tuple[list[Shape], list[Rejection]]:
+    def enumerate(self, name: str, device: Device, node_sizes: Iterable[int]) -> tuple[list[Shape], list[Rejection]]:
         """Return `enumerate_shapes` for the model `name` of this kind."""
         largest = max(node_sizes)
         if (device.name, largest) not in self._shapes:

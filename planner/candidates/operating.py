@@ -73,7 +73,9 @@ def candidates_of(
                     name=f"{shape.model}|{shape.name}|{'+'.join(sorted(services))}|r{point.replicas}",
                     shape=shape,
                     mean_batch=point.batch,
-                    max_num_seqs=batch_cap(arrays.model, shape, [workloads[j] for j in point.served], point.widest_batch),
+                    max_num_seqs=batch_cap(
+                        arrays.model, shape, [workloads[j] for j in point.served], point.widest_batch
+                    ),
                     min_replicas=least,
                     cells=places[place],
                     kv_pool_bytes=point.kv_pool_bytes,

@@ -73,12 +73,12 @@ def _rate(arrays: ShapeArrays, workloads: Sequence[ResolvedWorkload]) -> tuple[l
     for replicas in POOL_CLASSES:
         if pools:
             needed = np.ceil((planned / np.maximum(best, 1e-12)).sum(axis=1)) + arrays.model.reliability.spare_replicas
-            tried = (needed > replicas) & (most > best * (1.0 + SAME_RATING)).any(axis=1)
+            tried = np.asarray((needed > replicas) & (most > best * (1.0 + SAME_RATING)).any(axis=1))
             # The rate grows by no larger a factor than the batch does, so that this much more must be within the limits.
             index, pooled, asked = _of_shapes(tried, top, limits, replicas)
             gains = np.zeros(size, dtype=bool)
             gains.flat[index] = holds_at(pooled, asked, (1.0 + SAME_RATING) * carried.flat[index])
-            tried = gains.any(axis=1)
+            tried = np.asarray(gains.any(axis=1))
         if not tried.any():
             break
         index, pooled, asked = _of_shapes(tried, top, limits, replicas)
@@ -86,7 +86,7 @@ def _rate(arrays: ShapeArrays, workloads: Sequence[ResolvedWorkload]) -> tuple[l
         batch, rate, limit_batch = (np.zeros(size) for _ in range(3))
         batch.flat[index], rate.flat[index] = JUST_BELOW * found.batch, JUST_BELOW * found.requests_per_s
         limit_batch.flat[index], binding.flat[index] = found.limit_batch, found.binding
-        useful = tried if not pools else (rate > best * (1.0 + SAME_RATING)).any(axis=1)
+        useful = tried if not pools else np.asarray((rate > best * (1.0 + SAME_RATING)).any(axis=1))
         pools.append(PoolRating(replicas, batch, np.where(useful[:, None], rate, 0.0), limit_batch))
         best = np.maximum(best, pools[-1].rate)
         reached = np.maximum(reached, limit_batch)
@@ -109,7 +109,9 @@ def _missed(top: Ceiling, limits: Limits, missed: NDArray[np.bool_], binding: ND
     index = np.flatnonzero(missed)
     if index.size and limits:
         largest = top.pools(index, np.full(index.size, float(POOL_CLASSES[-1])))
-        binding.flat[index], best_s.flat[index] = idle_miss(largest, {key: limit[index] for key, limit in limits.items()})
+        binding.flat[index], best_s.flat[index] = idle_miss(
+            largest, {key: limit[index] for key, limit in limits.items()}
+        )
     return Missed(missed, binding, best_s)
 
 

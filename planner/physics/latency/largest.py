@@ -246,7 +246,7 @@ def _probes(pairs: int) -> int:
 
 def _last_before(holds: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], Indices]:
     """Return, by row, whether any column holds, and the column before the first that does: -1 to the last."""
-    found = holds.any(axis=1)
+    found = np.asarray(holds.any(axis=1))
     return found, np.where(found, holds.argmax(axis=1), holds.shape[1]) - 1
 
 

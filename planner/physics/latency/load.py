@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -73,8 +73,7 @@ class Load(NamedTuple):
 
     def take(self, index: npt.NDArray[np.intp]) -> Load:
         """Return the state of the pairs at `index`, in that order."""
-        parts = (part[index] if isinstance(part, np.ndarray) else type(part)(*(p[index] for p in part)) for part in self)
-        return Load(*parts)
+        return Load(*(_taken(part, index) for part in self))
 
 
 def basis(pairs: Pairs) -> Basis:
@@ -134,3 +133,7 @@ def longest_step_s(base: Basis, cost: Hinge) -> Array:
 
 def _row(works: PromptWork, row: int) -> PromptWork:
     return PromptWork(*(part[row] for part in works))
+
+
+def _taken(part: Any, index: npt.NDArray[np.intp]) -> Any:
+    return part[index] if isinstance(part, np.ndarray) else type(part)(*(array[index] for array in part))
