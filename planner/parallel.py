@@ -35,7 +35,7 @@ def workers_allowed() -> int:
     if not (given.isascii() and given.isdigit() and int(given) > 0):
         message = f"{WORKERS_VARIABLE} is `{given}`, which is no number of processes"
         raise DiagnosticError(
-            [Diagnostic("environment/workers", message, help=("set it to a whole number from 1 on, or unset it",))]
+            [Diagnostic("usage/workers", message, help=("set it to a whole number from 1 on, or unset it",))]
         )
     return int(given)
 
