@@ -92,13 +92,17 @@ def kept_candidates(candidates: Sequence[Candidate], spare_replicas: int = 0) ->
         served = "+".join(sorted(candidate.services))
         groups[shape.model, shape.gpu, shape.weights, shape.kv_cache, served, *candidate.cells].append(candidate)
     most_copies = 1 if spare_replicas > 1 else MOST_COPIES
-    kept = [c for key in sorted(groups) for c in _undominated(groups[key], most_copies)]
+    each = [
+        sorted(groups[key], key=lambda c: (c.shape.gpus, c.min_replicas, -c.mean_batch, c.name))
+        for key in sorted(groups)
+    ]
+    kept = [
+        c for group, replaces in zip(each, _replaces(each, most_copies), strict=True) for c in _alive(group, replaces)
+    ]
     return sorted(kept, key=lambda c: c.name)
 
 
-def _undominated(group: list[Candidate], most_copies: int) -> list[Candidate]:
-    members = sorted(group, key=lambda c: (c.shape.gpus, c.min_replicas, -c.mean_batch, c.name))
-    replaces = _replaces(members, most_copies)
+def _alive(members: list[Candidate], replaces: NDArray[np.bool_]) -> list[Candidate]:
     alive: list[int] = []
     for j in range(len(members)):
         if not replaces[alive, j].any():
@@ -106,47 +110,59 @@ def _undominated(group: list[Candidate], most_copies: int) -> list[Candidate]:
     return [members[i] for i in alive]
 
 
-def _replaces(members: list[Candidate], most_copies: int) -> NDArray[np.bool_]:
-    """Tell, for [i, j], whether k replicas of i do all that one of j does, wherever j may be used."""
+def _replaces(groups: list[list[Candidate]], most_copies: int) -> list[NDArray[np.bool_]]:
+    """Tell, for [i, j] of each group, whether k replicas of i do all that one of j does, wherever j may be used.
+
+    All pairs of all groups are compared at once: groups are many and small.
+    """
+    if not groups:
+        return []
+    sizes = [len(group) for group in groups]
+    starts = np.cumsum([0, *sizes[:-1]])
+    i, j = (
+        np.concatenate(
+            [
+                start + index[k].ravel()
+                for start, size in zip(starts, sizes, strict=True)
+                for index in [np.indices((size, size))]
+            ]
+        )
+        for k in (0, 1)
+    )
+    members = [c for group in groups for c in group]
     workloads = sorted({w for c in members for w in c.services})
     rows = _needs(members, workloads)
     serves = np.array([[w in c.services for w in workloads] for c in members])
-    able = ~(serves[None, :, :] & ~serves[:, None, :]).any(axis=2)
-    worst = np.zeros((len(members), len(members)))
-    for row in rows:
-        np.maximum(worst, _excess(row, rows, serves), out=worst)
+    able = ~(serves[j] & ~serves[i]).any(axis=1)
+    worst = np.max([_excess(row[i], [each[j] for each in rows], serves[j]) for row in rows], axis=0)
     copies = np.maximum(1.0, np.ceil(np.where(able, worst, np.inf) * (1.0 - CEIL_SLACK)))
     gpus = np.array([c.shape.gpus for c in members])
     node = np.array([c.shape.node_gpus for c in members])
     spanned = np.array([c.shape.nodes_spanned for c in members])
     least = np.array([c.min_replicas for c in members])
-    return np.asarray(
+    replaces = (
         (copies <= most_copies)
-        & (copies * gpus[:, None] <= gpus[None, :])
-        & (node[:, None] <= node[None, :])
-        & (spanned[:, None] <= spanned[None, :])
-        & (least[:, None] <= copies * least[None, :])
-        & ~np.eye(len(members), dtype=bool)
+        & (copies * gpus[i] <= gpus[j])
+        & (node[i] <= node[j])
+        & (spanned[i] <= spanned[j])
+        & (least[i] <= copies * least[j])
+        & (i != j)
     )
+    ends = np.cumsum([size * size for size in sizes])
+    return [part.reshape(size, size) for part, size in zip(np.split(replaces, ends[:-1]), sizes, strict=True)]
 
 
-def _excess(row: Array, rows: list[Array], serves: NDArray[np.bool_]) -> Array:
-    """Bound, for [i, j], what one row of i asks by what the rows of j ask: by any one of them, or a mean of the first two.
+def _excess(asked: Array, rows: list[Array], serves: NDArray[np.bool_]) -> Array:
+    """Bound, by pair, what a row of the first `asked` by what the `rows` of the second ask: any one, or a mean of two.
 
-    A row of i is within k replicas when it asks, for every workload of j, no more than k times such a bound does.
+    A row is within k replicas when it asks, for every workload that the second `serves`, no more than k times such a
+    bound does. All arrays are [pair, workload].
     """
     first, second = rows[:2]
     bounds = [share * first + (1.0 - share) * second for share in MIXING_SHARES] + rows[2:]
-    best = np.full((len(row), len(row)), np.inf)
-    for bound in bounds:
-        most = np.zeros_like(best)
-        for w in range(row.shape[1]):
-            asked = np.broadcast_to((bound[:, w] > 0.0)[None, :], best.shape)
-            nothing = np.where(row[:, w] > 0.0, np.inf, 0.0)[:, None] * np.ones_like(best)
-            ratio = np.divide(row[:, w][:, None], bound[:, w][None, :], out=nothing, where=asked)
-            np.maximum(most, np.where(serves[None, :, w], ratio, 0.0), out=most)
-        np.minimum(best, most, out=best)
-    return best
+    nothing = np.where(asked > 0.0, np.inf, 0.0)
+    ratios = [np.divide(asked, bound, out=nothing.copy(), where=bound > 0.0) for bound in bounds]
+    return np.asarray(np.min([np.where(serves, ratio, 0.0).max(axis=1) for ratio in ratios], axis=0))
 
 
 def _needs(members: list[Candidate], workloads: list[str]) -> list[Array]:

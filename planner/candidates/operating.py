@@ -54,6 +54,9 @@ def candidates_of(
     A rating that counts on pooling must hold with the spares gone: such a candidate needs that many more replicas.
     """
     spares = arrays.model.reliability.spare_replicas
+    streams = np.asarray(arrays.step.streams)
+    bandwidth, flops = arrays.step.achievable_bytes_per_s * streams, arrays.step.achievable_flops_per_s * streams
+    places: dict[tuple[str, int, int, tuple[int, ...]], tuple[str, ...]] = {}
     points = _alone(arrays, workloads, pools) + _together(arrays, workloads, pools, shared)
     if not points:
         return []
@@ -61,9 +64,26 @@ def candidates_of(
     for point, services in zip(points, _services(arrays, workloads, points), strict=True):
         least = point.replicas + spares if point.replicas > 1 else 1
         shape = arrays.shapes[point.shape]
-        where = _places(shape, set(services), cells, node_sizes)
-        if where:
-            found.append(_candidate(arrays, workloads, point, least, services, where))
+        place = (shape.gpu, shape.node_gpus, shape.nodes_spanned, point.served)
+        if place not in places:
+            places[place] = _places(shape, set(services), cells, node_sizes)
+        if places[place]:
+            found.append(
+                Candidate(
+                    name=f"{shape.model}|{shape.name}|{'+'.join(sorted(services))}|r{point.replicas}",
+                    shape=shape,
+                    mean_batch=point.batch,
+                    max_num_seqs=batch_cap(
+                        arrays.model, shape, [workloads[j] for j in point.served], point.widest_batch
+                    ),
+                    min_replicas=least,
+                    cells=places[place],
+                    kv_pool_bytes=point.kv_pool_bytes,
+                    bandwidth_bytes_per_s=float(bandwidth[point.shape]),
+                    flops_per_s=float(flops[point.shape]),
+                    services=services,
+                )
+            )
     return found
 
 
@@ -136,14 +156,16 @@ def _services(
     batch = np.array([points[n].batch for n, _, _ in rows])
     load = kv_load(arrays, workloads, shape_of, workload_of)
     streamed, flops = _work_per_request(arrays.step.take(shape_of), workloads, workload_of, batch)
-    step_s = [_mean_step_s(workloads, p) for p in points]
+    drifts = [w.spec.traffic.peak_to_mean_30s for w in workloads]
+    decodes = [max(_decodes(w), LEAST_DECODES) for w in workloads]
+    step_s = [_mean_step_s(workloads, decodes, p) for p in points]
     found: list[dict[str, Service]] = [{} for _ in points]
     for r, (n, j, rate) in enumerate(rows):
         workload, point = workloads[j], points[n]
-        drift = workload.spec.traffic.peak_to_mean_30s
+        drift = drifts[j]
         found[n][workload.name] = Service(
             busy_s=drift * point.factor / rate,
-            residence_s=drift * max(_decodes(workload), LEAST_DECODES) * step_s[n],
+            residence_s=drift * decodes[j] * step_s[n],
             kv_bytes=float(load.mean_bytes[r]),
             streamed_bytes=drift * float(streamed[r]),
             flops=drift * float(flops[r]),
@@ -151,11 +173,10 @@ def _services(
     return found
 
 
-def _mean_step_s(workloads: Sequence[ResolvedWorkload], point: _Point) -> float:
+def _mean_step_s(workloads: Sequence[ResolvedWorkload], decodes: Sequence[float], point: _Point) -> float:
     """Return the time between two tokens of a request, by Little's law: batch = rate x decode steps x step."""
     planned = [workloads[j].planned_requests_per_s for j in point.served]
-    decodes = [max(_decodes(workloads[j]), LEAST_DECODES) for j in point.served]
-    mean_decodes = sum(p * d for p, d in zip(planned, decodes, strict=True)) / sum(planned)
+    mean_decodes = sum(p * decodes[j] for p, j in zip(planned, point.served, strict=True)) / sum(planned)
     busy_s = point.factor * sum(p / r for p, r in zip(planned, point.rates, strict=True)) / sum(planned)
     return point.batch * busy_s / mean_decodes
 
@@ -201,36 +222,6 @@ def _places(shape: Shape, served: set[str], cells: Cells, node_sizes: Mapping[st
 def _holds(shape: Shape, sizes: frozenset[int]) -> bool:
     """Tell whether some node holds the part of a replica that lies on it; spanned nodes must be filled whole."""
     return shape.node_gpus in sizes if shape.nodes_spanned > 1 else max(sizes) >= shape.node_gpus
-
-
-def _candidate(
-    arrays: ShapeArrays,
-    workloads: Sequence[ResolvedWorkload],
-    point: _Point,
-    least: int,
-    services: dict[str, Service],
-    cells: tuple[str, ...],
-) -> Candidate:
-    shape = arrays.shapes[point.shape]
-    cap = batch_cap(arrays.model, shape, [workloads[j] for j in point.served], point.widest_batch)
-    step = arrays.step
-    streams = _at(step.streams, point.shape)
-    return Candidate(
-        name=f"{shape.model}|{shape.name}|{'+'.join(sorted(services))}|r{point.replicas}",
-        shape=shape,
-        mean_batch=point.batch,
-        max_num_seqs=cap,
-        min_replicas=least,
-        cells=cells,
-        kv_pool_bytes=point.kv_pool_bytes,
-        bandwidth_bytes_per_s=_at(step.achievable_bytes_per_s, point.shape) * streams,
-        flops_per_s=_at(step.achievable_flops_per_s, point.shape) * streams,
-        services=services,
-    )
-
-
-def _at(values: float | Array, index: int) -> float:
-    return float(values[index]) if isinstance(values, np.ndarray) else float(values)
 
 
 def batch_cap(model: ResolvedModel, shape: Shape, served: Sequence[ResolvedWorkload], batch: float) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from planner.candidates.types import Array, ResolvedModel, ResolvedWorkload, Shape
 from planner.physics.constants import SpeedConstants
 from planner.physics.latency import Pairs
+from planner.physics.memory import KvFootprint
 from planner.physics.speed import StepCoefficients, coefficients, stack
 
 USABLE_POOL_SHARE = 0.99  # engines keep 1 % of the blocks free as a watermark against preemption
@@ -40,23 +42,35 @@ class ShapeArrays:
     @classmethod
     def of(cls, model: ResolvedModel, shapes: Sequence[Shape], constants: SpeedConstants) -> ShapeArrays:
         """Fold the speed model of every shape; `shapes` must not be empty."""
-        folded = [
-            coefficients(
-                model.architecture,
-                shape.device,
-                shape.layout,
-                shape.weights,
-                shape.kv_cache,
-                model.engine.speed_class(shape.device.vendor),
-                constants,
-            )
-            for shape in shapes
-        ]
-        return cls(model, tuple(shapes), stack(folded))
+        return cls(model, tuple(shapes), stack([step_of(model, shape, constants) for shape in shapes]))
 
     def take(self, keep: Indices) -> ShapeArrays:
         """Return the shapes at `keep`, in that order."""
         return ShapeArrays(self.model, tuple(self.shapes[i] for i in keep), self.step.take(keep))
+
+    @cached_property
+    def kv_pool_bytes(self) -> Array:
+        """KV room per GPU by shape."""
+        return np.array([shape.budget.kv_pool_bytes for shape in self.shapes])
+
+    @cached_property
+    def attention_data(self) -> Array:
+        """Groups by shape that hold sequences of their own."""
+        return np.array([float(shape.layout.attention_data) for shape in self.shapes])
+
+    @cached_property
+    def footprints(self) -> tuple[tuple[KvFootprint, ...], Indices]:
+        """The distinct KV footprints, and the one of each shape: shapes of a layout share theirs on every GPU type."""
+        number = {foot: n for n, foot in enumerate(dict.fromkeys(shape.budget.kv for shape in self.shapes))}
+        return tuple(number), np.array([number[shape.budget.kv] for shape in self.shapes], dtype=np.intp)
+
+
+def step_of(model: ResolvedModel, shape: Shape, constants: SpeedConstants) -> StepCoefficients:
+    """Fold the speed model of one shape."""
+    engine_class = model.engine.speed_class(shape.device.vendor)
+    return coefficients(
+        model.architecture, shape.device, shape.layout, shape.weights, shape.kv_cache, engine_class, constants
+    )
 
 
 def pair_indices(shapes: int, workloads: int) -> tuple[Indices, Indices]:
@@ -88,11 +102,12 @@ def make_pairs(
     def by_shape(values: Sequence[float]) -> Array:
         return np.asarray(values, dtype=np.float64)[shape_of]
 
+    prefill_tokens, prefill_weights = prefill_points(workloads)
     return Pairs(
         step=step,
         input_tokens=by_workload([w.input_tokens for w in workloads]),
-        prefill_tokens=by_workload([w.prefill_tokens for w in workloads]),
-        prefill_weights=by_workload([w.prefill_weights for w in workloads]),
+        prefill_tokens=prefill_tokens[workload_of],
+        prefill_weights=prefill_weights[workload_of],
         output_tokens=by_workload([w.output_tokens for w in workloads]),
         arrival_cv2=by_workload([w.spec.traffic.arrival_cv2 for w in workloads]),
         slots=by_shape([float(s.max_num_seqs) for s in arrays.shapes]) if slots is None else slots,
@@ -104,6 +119,15 @@ def make_pairs(
         ttft_factor=by_shape([s.ttft_factor / s.throughput_factor for s in arrays.shapes]),
         fixed_ttft_s=np.asarray(step.request_s, dtype=np.float64),
     )
+
+
+def prefill_points(workloads: Sequence[ResolvedWorkload]) -> tuple[Array, Array]:
+    """Return computed prompt tokens and their weights, one row per workload, without the last ones that weigh nothing."""
+    size = max(w.prefill_tokens.size for w in workloads)
+    tokens = np.stack([np.pad(w.prefill_tokens, (0, size - w.prefill_tokens.size), "edge") for w in workloads])
+    weights = np.stack([np.pad(w.prefill_weights, (0, size - w.prefill_weights.size)) for w in workloads])
+    used = int(np.flatnonzero(weights.any(axis=0))[-1]) + 1
+    return tokens[:, :used], weights[:, :used]
 
 
 def limits_of(workloads: Sequence[ResolvedWorkload], workload_of: Indices) -> dict[str, Array]:
@@ -124,15 +148,16 @@ def kv_load(
     sequence over its life, `hole` the pool that the blocked head of the queue leaves empty, `E[i^2] / 2 E[i]` tokens.
     """
     mean, deviation, hole, shared = (np.zeros(shape_of.size) for _ in range(4))
+    kinds, kind_of = arrays.footprints
     for number, workload in enumerate(workloads):
         at = np.flatnonzero(workload_of == number)
-        foot = _Footprints.of([arrays.shapes[i] for i in shape_of[at]])
-        mean[at], deviation[at] = _life_moments(foot, workload)
+        used, back = np.unique(kind_of[shape_of[at]], return_inverse=True)
+        foot = _Footprints.of([kinds[i] for i in used])
         prompts = workload.input_tokens
-        hole[at] = foot.bytes_at(np.array([np.mean(prompts**2) / (2.0 * np.mean(prompts))]))[:, 0] - foot.fixed
-        shared[at] = foot.bytes_at(np.array([workload.shared_tokens]))[:, 0] - foot.fixed
-    pools = np.array([arrays.shapes[i].budget.kv_pool_bytes for i in shape_of])
-    groups = np.array([arrays.shapes[i].layout.attention_data for i in shape_of], dtype=np.float64)
+        blocked, prefix = np.mean(prompts**2) / (2.0 * np.mean(prompts)), workload.shared_tokens
+        each = (*_life_moments(foot, workload), *(foot.bytes_at(np.array([blocked, prefix])) - foot.fixed[:, None]).T)
+        mean[at], deviation[at], hole[at], shared[at] = (values[back] for values in each)
+    pools, groups = arrays.kv_pool_bytes[shape_of], arrays.attention_data[shape_of]
     room = np.maximum(USABLE_POOL_SHARE * pools - hole - shared, 0.0) / mean
     spread = deviation / mean
     root = 0.5 * (np.sqrt(spread**2 + 4.0 * room) - spread)
@@ -149,8 +174,7 @@ class _Footprints:
     fixed: Array
 
     @classmethod
-    def of(cls, shapes: Sequence[Shape]) -> _Footprints:
-        kv = [s.budget.kv for s in shapes]
+    def of(cls, kv: Sequence[KvFootprint]) -> _Footprints:
         return cls(
             np.array([k.global_bytes_per_token for k in kv]),
             np.array([k.local_bytes_per_token for k in kv]),

@@ -11,12 +11,14 @@ from planner.candidates.types import Array
 class PoolRating:
     """Largest mean batch and requests/s of one replica in pools of at least `replicas`, arrays [shape, workload].
 
-    A rate of 0 means that the workload cannot be served, or that this pool class is of no use there.
+    A rate of 0 means that the workload cannot be served, or that this pool class is of no use there. `limit_batch` is
+    the largest batch before the factor of a lone replica.
     """
 
     replicas: int
     batch: Array
     rate: Array
+    limit_batch: Array
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from itertools import combinations
 
 import numpy as np
 
-from planner.candidates.pairs import Indices, ShapeArrays, kv_load, limits_of, make_pairs
+from planner.candidates.pairs import ShapeArrays, kv_load, limits_of, make_pairs, prefill_points
 from planner.candidates.rating_types import PoolRating, SharedRating
-from planner.candidates.types import Array, ResolvedWorkload
-from planner.physics.latency import Lengths, largest_batch, merge
+from planner.candidates.types import ResolvedWorkload
+from planner.physics.latency import Lengths, ceiling, largest_within, merge
 
 MERGED_POINTS = 32
 MOST_FOR_ALL_GROUPS = 3  # with more workloads, only pairs and the whole group are rated together
@@ -50,26 +50,9 @@ def mixture(workloads: Sequence[ResolvedWorkload], rates: Sequence[float]) -> Re
     )
 
 
-def padded(workload: ResolvedWorkload) -> ResolvedWorkload:
-    """Give every workload the same number of prefill points, repeating the last with no weight."""
-    missing = 2 * MERGED_POINTS - workload.prefill_tokens.size
-    if missing <= 0:
-        return workload
-    return replace(
-        workload,
-        prefill_tokens=np.concatenate([workload.prefill_tokens, np.full(missing, workload.prefill_tokens[-1])]),
-        prefill_weights=np.concatenate([workload.prefill_weights, np.zeros(missing)]),
-    )
-
-
 def lengths_of(workloads: Sequence[ResolvedWorkload]) -> Lengths:
     """Return the lengths of workloads as arrays, one row each."""
-    each = [padded(w) for w in workloads]
-    return Lengths(
-        np.stack([w.prefill_tokens for w in each]),
-        np.stack([w.prefill_weights for w in each]),
-        np.stack([w.output_tokens for w in each]),
-    )
+    return Lengths(*prefill_points(workloads), np.stack([w.output_tokens for w in workloads]))
 
 
 def rate_shared(
@@ -89,33 +72,26 @@ def rate_shared(
         return []
     planned = [w.planned_requests_per_s for w in workloads]
     groups = sorted({group for _, _, group in asked})
-    merged = [padded(mixture([workloads[j] for j in g], [planned[j] for j in g])) for g in groups]
-    rows = [(n, j) for n, (_, _, group) in enumerate(asked) for j in group]
-    at = np.array([n for n, _ in rows], dtype=np.intp)
-    shape_of = np.array([asked[n][1] for n, _ in rows], dtype=np.intp)
-    group_of = np.array([groups.index(asked[n][2]) for n, _ in rows], dtype=np.intp)
-    member_of = np.array([j for _, j in rows], dtype=np.intp)
+    merged = [mixture([workloads[j] for j in g], [planned[j] for j in g]) for g in groups]
+    # Pool classes of one group on one shape share the pair that merges the group.
+    pair_of = {(g, s): n for n, (g, s) in enumerate(sorted({(groups.index(g), s) for _, s, g in asked}))}
+    group_of, shape_of = (np.array([pair[k] for pair in pair_of], dtype=np.intp) for k in (0, 1))
     load = kv_load(arrays, merged, shape_of, group_of)
-    replicas = np.array([float(asked[n][0].replicas) for n, _ in rows])
-    pairs = make_pairs(arrays, merged, shape_of, group_of, load.slots, replicas)
+    top = ceiling(make_pairs(arrays, merged, shape_of, group_of, load.slots, np.ones(shape_of.size)))
+    at = np.array([pair_of[groups.index(g), s] for _, s, g in asked], dtype=np.intp)
+    of, member_of = (
+        np.array(each, dtype=np.intp)
+        for each in zip(*((n, j) for n, (_, _, group) in enumerate(asked) for j in group), strict=True)
+    )
+    pooled = top.pools(at, np.array([float(pool.replicas) for pool, _, _ in asked]))
+    guess = np.array([pool.limit_batch[shape, list(group)].min() for pool, shape, group in asked])
     observed = lengths_of(workloads).take(member_of)
-    found = largest_batch(pairs, limits_of(workloads, member_of), observed=observed)
-    pool_bytes = load.slots * load.mean_bytes
-    return _tightest(asked, at, found.batch, found.requests_per_s, pool_bytes)
-
-
-def _tightest(
-    asked: Sequence[tuple[PoolRating, int, tuple[int, ...]]], at: Indices, batch: Array, rate: Array, pool_bytes: Array
-) -> list[SharedRating]:
-    """Take, for every pool, the member of the group whose limits allow the smallest batch."""
-    ratings: list[SharedRating] = []
-    for n, (pool, shape, group) in enumerate(asked):
-        members = np.flatnonzero(at == n)
-        worst = members[rate[members].argmin()]
-        if rate[worst] > 0.0:
-            ratings.append(
-                SharedRating(
-                    pool.replicas, shape, group, float(batch[worst]), float(rate[worst]), float(pool_bytes[worst])
-                )
-            )
-    return ratings
+    found = largest_within(pooled, limits_of(workloads, member_of), observed=observed, of=of, guess=guess)
+    pool_bytes = (load.slots * load.mean_bytes)[at]
+    return [
+        SharedRating(pool.replicas, shape, group, *figures)
+        for (pool, shape, group), *figures in zip(
+            asked, found.batch.tolist(), found.requests_per_s.tolist(), pool_bytes.tolist(), strict=True
+        )
+        if figures[1] > 0.0
+    ]

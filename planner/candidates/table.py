@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from planner.candidates.dominance import DOMINATED_RULE, kept_candidates
+from planner.candidates.kinds import Kind, kinds_of
 from planner.candidates.knowledge import Knowledge
 from planner.candidates.models import model_assumptions, resolve_models
 from planner.candidates.rating import rate_shapes
 from planner.candidates.selection import admits
-from planner.candidates.shapes import enumerate_shapes
 from planner.candidates.supply import build_supply
 from planner.candidates.traffic import resolve_workloads, workload_assumptions
 from planner.candidates.types import (
@@ -26,9 +26,11 @@ from planner.candidates.types import (
     Supply,
 )
 from planner.catalog import Catalog
+from planner.parallel import in_order
 from planner.spec import FleetSpec
 
 SELECTOR_RULE = "selector"
+LEAST_MODELS_SHARED_OUT = 8  # fewer are rated sooner in this process than workers start
 Cells = Mapping[tuple[str, tuple[str, ...]], tuple[str, ...]]
 
 
@@ -38,19 +40,26 @@ def build_table(spec: FleetSpec, catalog: Catalog, knowledge: Knowledge) -> Cand
     workloads = resolve_workloads(spec, models)
     supply = build_supply(spec, catalog)
     admitted = {o.name: _admitted(o, spec, workloads, catalog) for o in supply.offers}
-    shapes, rejections = _shapes(models, workloads, supply, admitted, catalog, knowledge)
+    kinds = kinds_of(models, knowledge)
+    shapes, rejections = _shapes(kinds, workloads, supply, admitted, catalog)
     spanning = {s.gpu for group in shapes.values() for s in group if s.nodes_spanned > 1}
     supply = replace(supply, offers=_in_cells(supply.offers, admitted, spanning))
     cells = _cells(supply.offers, admitted)
     node_sizes = _node_sizes(supply.offers)
+    served = {name: [w for w in workloads.values() if w.model == name] for name in models}
+    unrated = [name for name in models if served[name] and shapes[name]]
+
+    def rated(name: str) -> tuple[list[Candidate], list[Rejection]]:
+        model = models[name]
+        found, lost = rate_shapes(kinds[name].arrays(model, shapes[name]), served[name], cells, node_sizes)
+        return kept_candidates(found, model.reliability.spare_replicas), lost
+
     candidates: list[Candidate] = []
-    for name, model in models.items():
-        served = [w for w in workloads.values() if w.model == name]
-        rated, lost = rate_shapes(model, served, shapes[name], cells, node_sizes, knowledge.constants)
-        kept = kept_candidates(rated, model.reliability.spare_replicas)
-        candidates += kept
+    for name, (kept, lost) in zip(unrated, in_order(rated, unrated, least_items=LEAST_MODELS_SHARED_OUT), strict=True):
+        own = {shape.name: shape for shape in shapes[name]}
+        candidates += [replace(c, shape=own[c.shape.name]) for c in kept]  # what workers return are copies
         rejections += lost
-        rejections += _dominated(shapes[name], kept, rejections)
+        rejections += _dominated(shapes[name], kept, lost)
     candidates.sort(key=lambda c: c.name)
     rejections += supply.rejections
     rejections.sort(key=lambda r: (r.model, r.gpu, r.shape, r.workload, r.rule))
@@ -78,18 +87,17 @@ def _admitted(
 
 
 def _shapes(
-    models: Mapping[str, ResolvedModel],
+    kinds: Mapping[str, Kind],
     workloads: Mapping[str, ResolvedWorkload],
     supply: Supply,
     admitted: Mapping[str, tuple[str, ...]],
     catalog: Catalog,
-    knowledge: Knowledge,
 ) -> tuple[dict[str, list[Shape]], list[Rejection]]:
     """Enumerate the shapes of every model on every GPU type that some offer admits for it."""
     shapes: dict[str, list[Shape]] = {}
     rejections: list[Rejection] = []
     devices = {gpu: catalog.gpu(gpu).device() for gpu in sorted({o.gpu for o in supply.offers})}
-    for name, model in models.items():
+    for name, kind in kinds.items():
         shapes[name] = []
         sizes: dict[str, set[int]] = defaultdict(set)
         for offer in supply.offers:
@@ -100,7 +108,7 @@ def _shapes(
                 why = "no offer of this GPU is allowed by allow/deny"
                 rejections.append(Rejection(SELECTOR_RULE, name, "", gpu, why))
                 continue
-            found, lost = enumerate_shapes(model, device, sizes[gpu], knowledge)
+            found, lost = kind.enumerate(name, device, sizes[gpu])
             shapes[name] += found
             rejections += lost
     return shapes, rejections

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.candidates.pairs import Indices, ShapeArrays, kv_load, make_pairs
-from planner.candidates.sharing import lengths_of, mixture, padded
+from planner.candidates.sharing import lengths_of, mixture
 from planner.candidates.types import Array, ResolvedModel, ResolvedWorkload, Shape
 from planner.physics.constants import SpeedConstants
 from planner.physics.latency import (
@@ -135,7 +135,7 @@ def load_pools(
 ) -> LoadedPools:
     """Return the pools of one model at the mean batch that carries their traffic, that of saturation where none does."""
     arrays = ShapeArrays.of(model, [p.shape for p in pools], constants)
-    mixes = [padded(_mixture(workloads, p.rates)) for p in pools]
+    mixes = [_mixture(workloads, p.rates) for p in pools]
     pairs = _pairs(arrays, mixes, pools, np.arange(len(pools), dtype=np.intp))
     rate = np.array([_rate_per_replica(workloads, p) for p in pools])
     # The batch cap shapes the queue, not what the work amounts to: saturation is that of the engine's own cap.

@@ -20,7 +20,7 @@ from planner.physics.latency import (
     tail,
     throughput,
 )
-from planner.physics.latency.rating import LONE_REPLICA_FACTOR, UTILIZATION_GUARD
+from planner.physics.latency.largest import LONE_REPLICA_FACTOR, UTILIZATION_GUARD
 from planner.physics.step import StepCoefficients
 
 CASES = (

@@ -5,21 +5,25 @@ step takes, so no fixed point is solved. Arrays run over pairs of a shape and a 
 """
 
 from planner.physics.latency.flow import batch_at, saturation, throughput
-from planner.physics.latency.mixture import merge
-from planner.physics.latency.rating import (
+from planner.physics.latency.largest import (
     LONE_REPLICA_FACTOR,
     UTILIZATION_GUARD,
-    allowed_share,
+    Ceiling,
+    ceiling,
+    holds_at,
+    idle_miss,
     largest_batch,
-    percentile,
-    tail,
+    largest_within,
 )
+from planner.physics.latency.mixture import merge
+from planner.physics.latency.rating import allowed_share, percentile, tail
 from planner.physics.latency.types import METRICS, Flow, Largest, Lengths, Pairs, Saturation
 
 __all__ = [
     "LONE_REPLICA_FACTOR",
     "METRICS",
     "UTILIZATION_GUARD",
+    "Ceiling",
     "Flow",
     "Largest",
     "Lengths",
@@ -27,7 +31,11 @@ __all__ = [
     "Saturation",
     "allowed_share",
     "batch_at",
+    "ceiling",
+    "holds_at",
+    "idle_miss",
     "largest_batch",
+    "largest_within",
     "merge",
     "percentile",
     "saturation",

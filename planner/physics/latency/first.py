@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaincc, log_ndtr
+from scipy.special import log_ndtr
 
 from planner.physics.latency.decode import DecodeLaw
 from planner.physics.latency.flow import prompt_work
+from planner.physics.latency.gamma import upper_gamma
 from planner.physics.latency.load import Basis, Load
 from planner.physics.latency.steps import Hinge, hinge, mixed_steps, positive
 from planner.physics.latency.types import Array, Lengths
@@ -154,7 +155,7 @@ def _slot_wait(base: Basis, state: Load) -> tuple[Array, Array]:
     halfin_whitt = 1.0 / (1.0 + beta * ratio)
     mean = pairs.replicas * state.batch + 0.5 * (cv2 - 1.0)
     scale = pairs.replicas * state.variance_alone / mean
-    chance = np.maximum(halfin_whitt, gammaincc(mean / scale, pairs.replicas * slots / scale))
+    chance = np.maximum(halfin_whitt, upper_gamma(mean / scale, pairs.replicas * slots / scale))
     free = 1.0 - np.minimum(state.saturation_share, _BUSY_CAP)
     residence = lengths.decode_steps * state.flow.mean_step_s
     wait = 0.5 * (cv2 + lengths.decode_steps_cv2) * residence / (pairs.replicas * slots * free)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaincc
 
+from planner.physics.latency.gamma import upper_gamma
 from planner.physics.latency.steps import Hinge, Lengthwise, hinge, lengthwise, mixed_steps, positive
 from planner.physics.latency.types import Array, Flow, Pairs, Saturation
 
@@ -68,7 +69,7 @@ def extra_s(pairs: Pairs, lengths: Lengthwise, cost: Hinge, work: PromptWork, pr
     scale = np.maximum(work.chunk_tokens2 / lengths.prefill, _TINY)
     shape = np.maximum(mean / scale, _TINY)
     hidden = cost.threshold_tokens
-    gamma = mean * gammaincc(shape + 1.0, hidden / scale) - hidden * gammaincc(shape, hidden / scale)
+    gamma = mean * upper_gamma(shape + 1.0, hidden / scale) - hidden * upper_gamma(shape, hidden / scale)
     overflow = np.maximum(np.maximum(gamma, prompts_per_step * work.overflow_tokens), positive(mean - hidden))
     mixed = cost.jump_s * -np.expm1(-prompts_per_step * work.chunks) + cost.slope_s * overflow
     mixed = np.minimum(mixed, cost.extra_s(cost.room_tokens))
@@ -112,12 +113,21 @@ def throughput(pairs: Pairs, batch: Array) -> Flow:
     `T(B) = f(B) + E[extra(q)]`. Where every output is one token, `batch` over the slots is the share of time that the
     prompt server is busy, and `\lambda = (B / b) / E[w]`, `w` the work of a prompt in full steps.
     """
+    return _flow_of(pairs)(batch)
+
+
+def _flow_of(pairs: Pairs) -> Callable[[Array], Flow]:
+    """Return `throughput` as a function of the batch, for asking it often about the same pairs."""
     view, count = one_stream(pairs), streams(pairs)
-    with np.errstate(all="ignore"):
-        lengths = lengthwise(view)
-        cost = hinge(view, lengths, batch / count)
-        one = flow(view, lengths, cost, prompt_work(view, lengths, cost), batch / count)
-    return one._replace(requests_per_s=one.requests_per_s * count)
+    lengths = lengthwise(view)
+
+    def at(batch: Array) -> Flow:
+        with np.errstate(all="ignore"):
+            cost = hinge(view, lengths, batch / count)
+            one = flow(view, lengths, cost, prompt_work(view, lengths, cost), batch / count)
+        return one._replace(requests_per_s=one.requests_per_s * count)
+
+    return at
 
 
 def flow(pairs: Pairs, lengths: Lengthwise, cost: Hinge, work: PromptWork, batch: Array) -> Flow:
@@ -161,26 +171,26 @@ def batch_at(pairs: Pairs, requests_per_s: Array) -> Array:
 
 def batch_below(pairs: Pairs, requests_per_s: Array, high: Array) -> Array:
     """Return the batch up to `high` at which one replica carries `requests_per_s`, or `high` where none does."""
+    flow_at = _flow_of(pairs)
+
+    def excess_batch(batch: Array) -> Array:
+        """Return `B - rate E[o - 1] T(B)`, nearly linear in the batch and 0 at the inverse."""
+        return batch * (1.0 - requests_per_s / np.maximum(flow_at(batch).requests_per_s, _TINY))
+
     low = high * _LEAST_SHARE
-    below, above = _excess_batch(pairs, low, requests_per_s), _excess_batch(pairs, high, requests_per_s)
+    below, above = excess_batch(low), excess_batch(high)
     rose = np.zeros(high.shape, dtype=bool)
     fell = np.zeros(high.shape, dtype=bool)
     for _ in range(_INVERSE_STEPS):
         # Illinois variant of the false position: an end that stays twice counts half.
         middle = np.clip(high - above * (high - low) / np.maximum(above - below, _TINY), low, high)
-        excess = _excess_batch(pairs, middle, requests_per_s)
+        excess = excess_batch(middle)
         enough = excess >= 0
         below = np.where(enough, np.where(fell, 0.5 * below, below), excess)
         above = np.where(enough, excess, np.where(rose, 0.5 * above, above))
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
         rose, fell = ~enough, enough
     return high
-
-
-def _excess_batch(pairs: Pairs, batch: Array, requests_per_s: Array) -> Array:
-    """Return `B - rate E[o - 1] T(B)`, nearly linear in the batch and 0 at the inverse."""
-    rate = throughput(pairs, batch).requests_per_s
-    return batch * (1.0 - requests_per_s / np.maximum(rate, _TINY))
 
 
 def _mean(weights: Array, values: Array) -> Array:

@@ -1,13 +1,38 @@
-"""Tail of a gamma variable that never falls when its variance grows."""
+"""Tails of gamma variables."""
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import gammaincc
+from scipy.special import gammaincc, rgamma
 
 from planner.physics.latency.types import Array
 
 _TINY = 1e-12
+# Where scipy sums a slow series, 2 to 8 us a value; the power series of the lower function has converged after 18 terms.
+_SLOW_SHAPE = 1.25
+_SLOW_ABOVE = 1.1
+_TERMS = 18
+
+
+def upper_gamma(shape: Array, above: Array) -> Array:
+    r"""Return the regularised upper incomplete gamma function `Q(shape, above)`, to about 1e-15.
+
+    For small arguments `1 - x^s e^{-x} \sum_n x^n / \Gamma(s + n + 1)` (DLMF 8.7.1), elsewhere scipy's `gammaincc`.
+    """
+    shape, above = np.broadcast_arrays(shape, above)
+    small = (shape < _SLOW_SHAPE) & (above <= _SLOW_ABOVE)
+    found = np.empty(shape.shape)
+    found[~small] = gammaincc(shape[~small], above[~small])
+    if not small.any():
+        return found
+    s, x = shape[small], above[small]
+    term, total, divisor = np.ones_like(x), np.ones_like(x), s.copy()
+    for _ in range(_TERMS):
+        divisor += 1.0
+        term *= x / divisor
+        total += term
+    found[small] = 1.0 - total * np.exp(s * np.log(x) - x) * rgamma(s + 1.0)
+    return found
 
 
 def gamma_tail(mean: Array, least_variance: Array, variance: Array, above: Array) -> Array:
@@ -23,4 +48,4 @@ def gamma_tail(mean: Array, least_variance: Array, variance: Array, above: Array
     peak = safe**2 * excess * (2.3 + 0.7 / (1.0 + 2.1 * excess))
     spread = np.clip(peak, least_variance, np.maximum(variance, least_variance))
     scale = np.maximum(spread / safe, _TINY)
-    return np.asarray(gammaincc(np.maximum(safe / scale, _TINY), np.maximum(above, 0.0) / scale))
+    return upper_gamma(np.maximum(safe / scale, _TINY), np.maximum(above, 0.0) / scale)

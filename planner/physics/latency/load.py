@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -71,6 +71,10 @@ class Load(NamedTuple):
     variance_alone: Array
     saturation_share: Array
 
+    def take(self, index: npt.NDArray[np.intp]) -> Load:
+        """Return the state of the pairs at `index`, in that order."""
+        return Load(*(_taken(part, index) for part in self))
+
 
 def basis(pairs: Pairs) -> Basis:
     """Return the facts of `pairs` that hold at every batch."""
@@ -129,3 +133,7 @@ def longest_step_s(base: Basis, cost: Hinge) -> Array:
 
 def _row(works: PromptWork, row: int) -> PromptWork:
     return PromptWork(*(part[row] for part in works))
+
+
+def _taken(part: Any, index: npt.NDArray[np.intp]) -> Any:
+    return part[index] if isinstance(part, np.ndarray) else type(part)(*(array[index] for array in part))
