@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from planner.physics.constants import SpeedConstants
 from planner.physics.memory import component_bytes, kv_footprint, split_parameters
@@ -154,7 +155,7 @@ def closed_loop(
     budget_tokens: Values,
     burst_weight: float,
     *,
-    equal_lengths: bool = False,
+    equal_lengths: bool | npt.NDArray[np.bool_] = False,
     cached_tokens: Values = 0.0,
 ) -> ClosedLoop:
     """Return the steady state of one replica at a fixed `concurrency`, and its time to first token.
@@ -177,8 +178,8 @@ def closed_loop(
     first = _first_token_s(lone, step, prompt, batch, output_tokens * tpot, c)
     common = c.request_s + first + np.maximum(concurrency - cap, 0.0) / rate
     together = 0.5 * (concurrency - 1.0) * prompt
-    mean_weight = 1.0 if equal_lengths else ARRIVAL_BASE_WEIGHT + ARRIVAL_BURST_WEIGHT * burst_weight
-    median_weight = 1.0 if equal_lengths else ARRIVAL_MEDIAN_WEIGHT * burst_weight
+    mean_weight = np.where(equal_lengths, 1.0, ARRIVAL_BASE_WEIGHT + ARRIVAL_BURST_WEIGHT * burst_weight)
+    median_weight = np.where(equal_lengths, 1.0, ARRIVAL_MEDIAN_WEIGHT * burst_weight)
     return ClosedLoop(
         batch=batch,
         step_s=step,

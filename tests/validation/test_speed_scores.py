@@ -182,6 +182,14 @@ def test_rows_are_predicted_alike_alone_and_together() -> None:
     assert together == pytest.approx([predicted(row) for row in rows], rel=EXACT)
 
 
+def test_rows_taken_from_a_batch_keep_their_predictions() -> None:
+    batch = Batch.of(read().rows)
+    index = np.arange(len(batch.rows))[::-13]
+    taken = batch.take(index)
+    assert predict(taken, shipped()) == pytest.approx(predict(batch, shipped())[index], rel=EXACT)
+    assert len(taken.deployments) < len(batch.deployments)
+
+
 def test_every_row_of_the_suite_has_a_prediction() -> None:
     values = predict(Batch.of(read().rows), shipped())
     assert np.all(np.isfinite(values))
