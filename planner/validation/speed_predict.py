@@ -11,6 +11,9 @@ import numpy.typing as npt
 
 from planner.physics.constants import SpeedConstants
 from planner.physics.loads import (
+    ARRIVAL_BASE_WEIGHT,
+    ARRIVAL_BURST_WEIGHT,
+    ARRIVAL_MEDIAN_WEIGHT,
     LARGEST_PROMPT_LOAD,
     SMALLEST_ROOM_SHARE,
     closed_loop,
@@ -20,6 +23,7 @@ from planner.physics.loads import (
     mean_context,
     prompt_s,
     resident_bytes,
+    slot_waits,
 )
 from planner.physics.memory import kv_footprint
 from planner.physics.speed import STREAMED, Shape, shape_coefficients, stack
@@ -226,10 +230,12 @@ def _closed(part: _Part) -> Array:
 
 
 def _split(part: _Part) -> Array:
-    """Decode without prompts; prompts wait for their own GPUs, which also bound the rate."""
+    """Decode without prompts; prompts wait for GPUs of their own, all of whose ranks compute some, and which bound the rate."""
     context = mean_context(part.prompt, part.output)
     lone = lone_prompt_s(part.prefill, part.prompt)
-    most = PREFILL_SHARE * part.prefill_ranks / lone / part.replicas
+    chunk = np.maximum(part.budget, part.prompt) * np.asarray(part.prefill.data_ranks)
+    busy = part.c.prefill_factor * step_s(part.prefill, chunk, 0.0, 0.0, chunk, part.prompt) * part.prompt / chunk
+    most = PREFILL_SHARE * part.prefill_ranks / busy / part.replicas
     batch = np.minimum(part.each, part.cap)
     for _ in range(3):
         step = decode_step_s(part.c, batch, context)
@@ -240,10 +246,16 @@ def _split(part: _Part) -> Array:
         batch = np.maximum(batch, 0.05)
     step = decode_step_s(part.c, np.maximum(batch, 1.0), context)
     rate = batch / (part.output * step)
+    load = np.minimum(rate * part.replicas * busy / part.prefill_ranks, PREFILL_SHARE)
+    queue = load / (1.0 - load) * 0.5 * busy / part.prefill_ranks
     waiting = np.maximum(part.each - batch - rate * lone, 0.0) / rate
-    ttft = part.c.request_s + lone + waiting
+    first = part.c.request_s + lone + np.maximum(waiting, queue)
+    together = 0.5 * np.maximum(part.load - 1.0, 0.0) * busy / part.prefill_ranks
+    weight = part.constants.burst_weight
+    mean = first + (ARRIVAL_BASE_WEIGHT + ARRIVAL_BURST_WEIGHT * weight) * together
+    median = first + ARRIVAL_MEDIAN_WEIGHT * weight * together
     return part.chosen(
-        rate=rate * part.output * part.replicas, tpot_mean=step, tpot_p50=step, tpot_p99=step, ttft_mean=ttft, ttft_p50=ttft, ttft_p99=ttft
+        rate=rate * part.output * part.replicas, tpot_mean=step, tpot_p50=step, tpot_p99=step, ttft_mean=mean, ttft_p50=median, ttft_p99=mean
     )  # fmt: skip
 
 
@@ -260,12 +272,11 @@ def _open(part: _Part) -> Array:
     step = decode_step_s(part.c, batch, context)
     ttft = part.c.request_s + lone_prompt_s(part.c, part.prompt) + 0.5 * step + share / (1.0 - share) * 0.5 * prompt
     most = batch / (part.output * tpot)
-    late = np.maximum(1.0 / np.minimum(most, rate) - 1.0 / rate, 0.0) * 0.5 * part.requests / part.replicas
-    ttft = ttft + late
+    mean, median = slot_waits(part.requests / part.replicas, batch, most, rate)
     served = np.minimum(most, rate) * part.output * part.replicas
     return part.chosen(
-        rate=served, tpot_mean=tpot, tpot_p50=tpot, tpot_p99=tpot, ttft_mean=ttft, ttft_p50=ttft, ttft_p99=ttft
-    )
+        rate=served, tpot_mean=tpot, tpot_p50=tpot, tpot_p99=tpot, ttft_mean=ttft + mean, ttft_p50=ttft + median, ttft_p99=ttft + mean
+    )  # fmt: skip
 
 
 def _busy(part: _Part, batch: Array, context: Values) -> tuple[Array, Array]:
@@ -281,10 +292,9 @@ def _burst(part: _Part) -> Array:
     lone = lone_prompt_s(part.c, part.prompt)
     rate = batch / (part.output * tpot)
     ttft = part.c.request_s + lone + 0.5 * (batch - 1.0) * run.prompt_s
-    waiting = np.maximum(part.each - batch, 0.0)
-    ttft = ttft + waiting / part.each * 0.5 * waiting / rate
+    mean, median = slot_waits(part.each, batch, rate, np.inf)
     return part.chosen(
-        rate=run.output_tokens_per_s * part.replicas, tpot_mean=tpot, tpot_p50=tpot, tpot_p99=tpot, ttft_mean=ttft, ttft_p50=ttft, ttft_p99=ttft
+        rate=run.output_tokens_per_s * part.replicas, tpot_mean=tpot, tpot_p50=tpot, tpot_p99=tpot, ttft_mean=ttft + mean, ttft_p50=ttft + median, ttft_p99=ttft + mean
     )  # fmt: skip
 
 
