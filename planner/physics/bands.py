@@ -29,7 +29,11 @@ SCORE_95 = _NORMAL.inv_cdf(0.975)
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Factors that 80 % and 95 % of measured deployments stay within, on either side of the prediction."""
+    """Factors that 80 % and 95 % of measured deployments stay within, on either side of the prediction.
+
+    Quantiles of the errors in predicting whole sources that the fit had not seen. Rows of one source on one GPU err
+    together, so a group of n of them counts n^0.3 (`planner.validation.speed_levels.bands`).
+    """
 
     p80: float
     p95: float

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from planner.physics.constants import SpeedConstants
 from planner.physics.memory import component_bytes, kv_footprint, split_parameters
@@ -34,6 +35,9 @@ OFFLINE_REQUESTS = 3000.0
 ARRIVAL_BASE_WEIGHT = 0.1
 ARRIVAL_BURST_WEIGHT = 0.2
 ARRIVAL_MEDIAN_WEIGHT = 0.1
+
+_LEAST_SHARE, _MOST_SHARE = 1e-6, 1.0 - 1e-9
+"""Ends of the share of arrivals that is served, where the logarithm still has digits."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +158,7 @@ def closed_loop(
     budget_tokens: Values,
     burst_weight: float,
     *,
-    equal_lengths: bool = False,
+    equal_lengths: bool | npt.NDArray[np.bool_] = False,
     cached_tokens: Values = 0.0,
 ) -> ClosedLoop:
     """Return the steady state of one replica at a fixed `concurrency`, and its time to first token.
@@ -177,8 +181,8 @@ def closed_loop(
     first = _first_token_s(lone, step, prompt, batch, output_tokens * tpot, c)
     common = c.request_s + first + np.maximum(concurrency - cap, 0.0) / rate
     together = 0.5 * (concurrency - 1.0) * prompt
-    mean_weight = 1.0 if equal_lengths else ARRIVAL_BASE_WEIGHT + ARRIVAL_BURST_WEIGHT * burst_weight
-    median_weight = 1.0 if equal_lengths else ARRIVAL_MEDIAN_WEIGHT * burst_weight
+    mean_weight = np.where(equal_lengths, 1.0, ARRIVAL_BASE_WEIGHT + ARRIVAL_BURST_WEIGHT * burst_weight)
+    median_weight = np.where(equal_lengths, 1.0, ARRIVAL_MEDIAN_WEIGHT * burst_weight)
     return ClosedLoop(
         batch=batch,
         step_s=step,
@@ -234,3 +238,18 @@ def max_throughput(
     prompt = prompt_s(c, batch, prompt_tokens, output_tokens, budget_tokens)
     duration = requests * prompt / c.streams + output_tokens * (waves * step + last)
     return Throughput(batch, step, prompt, duration, requests * output_tokens / duration)
+
+
+def slot_waits(requests: Values, slots: Values, served: Values, arriving: Values) -> tuple[Values, Values]:
+    """Return the mean and the median wait, seconds, for a slot in a run that starts empty and brings more than is served.
+
+    `requests` come at a rate `arriving` (infinite: all at once) to `slots`, which once full finish `served` per second.
+    Until then a fluid of answers with memoryless lengths fills them, so `slots ln(1 / (1 - x)) / x` requests wait for
+    none, x = served / arriving. Each later one waits longer than the one before by the difference of the gaps.
+    """
+    share = np.clip(served / arriving, _LEAST_SHARE, _MOST_SHARE)
+    first = np.minimum(-np.log1p(-share) / share * slots, requests)
+    longer = np.maximum(1.0 / served - 1.0 / arriving, 0.0)
+    mean: Values = (requests - first) ** 2 / (2.0 * requests) * longer
+    median: Values = np.maximum(0.5 * requests - first, 0.0) * longer
+    return mean, median

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from planner.physics.bands import family_kind
@@ -72,7 +73,7 @@ def rates(
     arch: Architecture,
     device: Device,
     layout: Layout,
-    formats: dict[str, str],
+    formats: Mapping[str, str],
     kv: str,
     engine: EngineMultipliers,
     constants: SpeedConstants,

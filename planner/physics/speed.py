@@ -6,12 +6,14 @@ The public front of the speed model: `coefficients` once per shape, `stack` to r
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from planner.physics.bands import family_kind
 from planner.physics.collectives import collectives
 from planner.physics.constants import EngineMultipliers, SpeedConstants
 from planner.physics.memory import (
+    KvFootprint,
     KvRules,
     ParameterSplit,
     component_bytes,
@@ -44,6 +46,28 @@ STATE_PASSES = 2.0
 """A recurrent state is read and written once per step."""
 
 
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A model in its formats on a layout of a device: all that step coefficients need and no constant changes."""
+
+    arch: Architecture
+    device: Device
+    layout: Layout
+    weights: str
+    kv: str
+    formats: Mapping[str, str]
+    bytes_per_parameter: Mapping[str, float]
+    split: ParameterSplit
+    streamed: KvFootprint
+
+    @classmethod
+    def of(cls, arch: Architecture, device: Device, layout: Layout, weights: str, kv: str) -> Shape:
+        """Size a shape; `streamed` is the cache of all pipeline stages together. Raises as `coefficients`."""
+        cache = kv_footprint(arch, replace(layout, pipeline=1), kv, STREAMED)
+        formats, sizes = component_formats(arch, weights), component_bytes(arch, weights)
+        return cls(arch, device, layout, weights, kv, formats, sizes, split_parameters(arch), cache)
+
+
 def coefficients(
     arch: Architecture,
     device: Device,
@@ -60,15 +84,19 @@ def coefficients(
     for an unknown format (`UnknownFormat`), a model that cannot be computed (`UnknownArchitecture`), or a layout over
     several GPUs of a device without links.
     """
-    level = constants.level((engine_class, device.name, family_kind(arch), weights))
+    return shape_coefficients(Shape.of(arch, device, layout, weights, kv), engine_class, constants)
+
+
+def shape_coefficients(shape: Shape, engine_class: str, constants: SpeedConstants) -> StepCoefficients:
+    """Return the `coefficients` of a shape that was sized before: a fit asks for them under thousands of constants."""
+    arch, device, layout = shape.arch, shape.device, shape.layout
+    level = constants.level((engine_class, device.name, family_kind(arch), shape.weights))
     engine = constants.engine(engine_class).slower(level)
-    formats = component_formats(arch, weights)
-    speeds = rates(arch, device, layout, formats, kv, engine, constants)
-    split, sizes = split_parameters(arch), component_bytes(arch, weights)
+    speeds = rates(arch, device, layout, shape.formats, shape.kv, engine, constants)
     return StepCoefficients(
-        **_dense(split, sizes, layout, speeds),
-        **_experts(arch, split.experts, sizes["experts"], layout, speeds),
-        **_attention(arch, layout, kv, speeds),
+        **_dense(shape, speeds),
+        **_experts(shape, speeds),
+        **_attention(shape, speeds),
         **_communication(arch, device, layout, engine, constants),
         **_overheads(arch, device, engine, constants),
         **{name: getattr(speeds, name) for name in Rates.__slots__},
@@ -81,8 +109,9 @@ def coefficients(
     )
 
 
-def _dense(split: ParameterSplit, sizes: dict[str, float], layout: Layout, speeds: Rates) -> dict[str, float]:
+def _dense(shape: Shape, speeds: Rates) -> dict[str, float]:
     """Weights that every token meets, split by tensor parallelism and copied by attention-data ranks."""
+    split, sizes, layout = shape.split, shape.bytes_per_parameter, shape.layout
     ffn_bytes = (split.dense - split.small) * sizes["dense"] + split.small * sizes["small"]
     read, product = layout.tensor * speeds.weight_bytes_per_s, layout.tensor * layout.attention_data
     return {
@@ -95,25 +124,24 @@ def _dense(split: ParameterSplit, sizes: dict[str, float], layout: Layout, speed
     }
 
 
-def _experts(
-    arch: Architecture, parameters: float, bytes_per_parameter: float, layout: Layout, speeds: Rates
-) -> dict[str, float]:
+def _experts(shape: Shape, speeds: Rates) -> dict[str, float]:
     """Routed experts, spread over all GPUs; a dense model hits a single expert without weights."""
+    arch, layout, parameters = shape.arch, shape.layout, shape.split.experts
     if not arch.is_moe:
         return {"expert_read_s": 0.0, "expert_token_s": 0.0, "expert_share": 1.0, "expert_miss_log": -1.0}
     gpus = layout.tensor * layout.attention_data
     share = arch.experts_per_token / arch.n_experts
     return {
-        "expert_read_s": parameters * bytes_per_parameter / gpus / speeds.expert_bytes_per_s,
+        "expert_read_s": parameters * shape.bytes_per_parameter["experts"] / gpus / speeds.expert_bytes_per_s,
         "expert_token_s": FLOPS_PER_PARAMETER * parameters / gpus / speeds.expert_flops_per_s,
         "expert_share": share,
         "expert_miss_log": math.log1p(-share) if share < 1.0 else -math.inf,
     }
 
 
-def _attention(arch: Architecture, layout: Layout, kv: str, speeds: Rates) -> dict[str, float]:
+def _attention(shape: Shape, speeds: Rates) -> dict[str, float]:
     """Reads of the cache while decoding, and score FLOPs of prompts; all stages of a pipeline together."""
-    cache = kv_footprint(arch, replace(layout, pipeline=1), kv, STREAMED)
+    arch, layout, cache = shape.arch, shape.layout, shape.streamed
     streamed = layout.attention_data * speeds.kv_bytes_per_s
     local = cache.local_bytes_per_token / (cache.local_bytes_per_token + cache.global_bytes_per_token)
     gpus = layout.tensor * layout.attention_data
@@ -169,6 +197,7 @@ def _overheads(
 __all__ = [
     "Array",
     "ResourceSeconds",
+    "Shape",
     "SpeedConstants",
     "StepCoefficients",
     "StepParts",
@@ -177,6 +206,7 @@ __all__ = [
     "coefficients",
     "compute_floor_s",
     "resource_seconds",
+    "shape_coefficients",
     "stack",
     "step_bytes",
     "step_flops",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -128,7 +129,7 @@ def stack(coefficients: Sequence[StepCoefficients]) -> StepCoefficients:
     for name in SHARED_FIELDS:
         if len({getattr(each, name) for each in coefficients}) > 1:
             raise ValueError(f"pairs with different {name} cannot be rated together")
-    table = np.array([[getattr(each, name) for name in names] for each in coefficients], dtype=np.float64)
+    table = np.array(list(map(attrgetter(*names), coefficients)), dtype=np.float64)
     columns = dict(zip(names, np.ascontiguousarray(table.T), strict=True))
     return replace(coefficients[0], **columns)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from planner.physics.bands import CLASSES, OWN, OWN_ROWS, PUBLISHED, Coverage, CoverageRow, provenance_of
 from planner.physics.constants import Combination
-from planner.validation.speed_fit import Fit, left_out
+from planner.validation.speed_fit import Fit, group_weight, left_out
 from planner.validation.speed_predict import Array, Index
 from planner.validation.speed_rows import RATES, SpeedRow
 
@@ -117,7 +117,7 @@ def line_of(row: SpeedRow, known: Coverage, generation_of: Mapping[str, str]) ->
 def bands(rows: Sequence[SpeedRow], out: LeftOut) -> dict[str, dict[str, dict[str, float]]]:
     """Return, by line and metric, the factors that 80 and 95 % of rows of unseen sources stay within.
 
-    A line that hardly any row tells lies between its neighbours, and no line is narrower than a stronger one. Levels say
+    Errors of one source on one GPU go together, so such a group of n rows counts n^0.3, as in the fit. A line that hardly any row tells lies between its neighbours, and no line is narrower than a stronger one. Levels say
     nothing about the time to first token, so that class A is one there; C and D are one as few sources tell either.
     """
     steps = {line: _sizes(rows, out, LEVELLED, {line}) for line in (PUBLISHED, *CLASSES)}
@@ -131,49 +131,56 @@ def bands(rows: Sequence[SpeedRow], out: LeftOut) -> dict[str, dict[str, dict[st
     return {line: {metric: of[line] for metric, of in widths.items()} for line in widths["ttft"]}
 
 
-def own_sizes(rows: Sequence[SpeedRow], out: LeftOut) -> list[float]:
+Group = list[float]
+"""How far the rows of one source on one GPU, or of one combination of it, are off: sizes of logarithms."""
+
+
+def own_sizes(rows: Sequence[SpeedRow], out: LeftOut) -> list[Group]:
     """Return how far rows of an unseen source are off once `OWN_ROWS` of their combination, spread over it, made a level."""
     late = time_residuals(rows, out.residuals)
     groups: dict[tuple[str, Combination], list[float]] = {}
     for row, value in zip(rows, late.tolist(), strict=True):
         if row.target.name in LEVELLED:
             groups.setdefault((row.source, row.combination), []).append(value)
-    found: list[float] = []
+    found: list[Group] = []
     for values in groups.values():
         picked = {int((k + 0.5) * len(values) / OWN_ROWS) for k in range(OWN_ROWS)}
         if len(values) > len(picked) == OWN_ROWS:
             level = median(values[i] for i in picked) * OWN_ROWS / (OWN_ROWS + SHRINKAGE)
-            found += [abs(value - level) for i, value in enumerate(values) if i not in picked]
+            found.append([abs(value - level) for i, value in enumerate(values) if i not in picked])
     return found
 
 
-def _sizes(rows: Sequence[SpeedRow], out: LeftOut, metrics: frozenset[str], lines: set[str]) -> list[float]:
-    return [
-        abs(float(out.residuals[i]))
-        for i, row in enumerate(rows)
-        if row.target.name in metrics and out.lines[i] in lines
-    ]
+def _sizes(rows: Sequence[SpeedRow], out: LeftOut, metrics: frozenset[str], lines: set[str]) -> list[Group]:
+    groups: dict[tuple[str, str], Group] = {}
+    for row, residual, line in zip(rows, out.residuals.tolist(), out.lines, strict=True):
+        if row.target.name in metrics and line in lines:
+            groups.setdefault((row.source, row.gpu), []).append(abs(residual))
+    return list(groups.values())
 
 
-def _ordered(sizes: Mapping[str, Sequence[float]], fallback: Mapping[str, float]) -> dict[str, dict[str, float]]:
+def _ordered(groups: Mapping[str, Sequence[Group]], fallback: Mapping[str, float]) -> dict[str, dict[str, float]]:
     """Return a width for every line, none narrower than the one before; the last is at least the fallback."""
-    told = {line: _width(of) for line, of in sizes.items()}
-    last = list(sizes)[-1]
+    told = {line: _width(of) for line, of in groups.items()}
+    last = list(groups)[-1]
     told[last] = {key: max(value, (told[last] or {}).get(key, 0.0)) for key, value in fallback.items()}
     before = {"p80": 1.0, "p95": 1.0}
     found: dict[str, dict[str, float]] = {}
-    for position, line in enumerate(sizes):
-        weaker = next(width for later in list(sizes)[position:] if (width := told[later]) is not None)
+    for position, line in enumerate(groups):
+        weaker = next(width for later in list(groups)[position:] if (width := told[later]) is not None)
         own = told[line] or {key: _up(math.sqrt(before[key] * weaker[key])) for key in weaker}
         before = {key: max(own[key], before[key]) for key in own}
         found[line] = dict(before)
     return found
 
 
-def _width(sizes: Sequence[float]) -> dict[str, float] | None:
-    if len(sizes) < LEAST_CLASS_ROWS:
+def _width(groups: Sequence[Group]) -> dict[str, float] | None:
+    sizes = np.array([size for of in groups for size in of])
+    if sizes.size < LEAST_CLASS_ROWS:
         return None
-    return {key: _up(math.exp(float(np.quantile(sizes, share)))) for key, share in (("p80", 0.80), ("p95", 0.95))}
+    counted = np.array([group_weight(len(of)) for of in groups for _ in of])
+    quantiles = np.quantile(sizes, (0.80, 0.95), weights=counted, method="inverted_cdf")
+    return {key: _up(math.exp(size)) for key, size in zip(("p80", "p95"), quantiles.tolist(), strict=True)}
 
 
 def _up(value: float) -> float:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from planner.physics.constants import SpeedConstants
 from planner.physics.loads import (
+    ARRIVAL_BASE_WEIGHT,
+    ARRIVAL_BURST_WEIGHT,
+    ARRIVAL_MEDIAN_WEIGHT,
     LARGEST_PROMPT_LOAD,
     SMALLEST_ROOM_SHARE,
     closed_loop,
@@ -19,9 +23,10 @@ from planner.physics.loads import (
     mean_context,
     prompt_s,
     resident_bytes,
+    slot_waits,
 )
 from planner.physics.memory import kv_footprint
-from planner.physics.speed import STREAMED, coefficients, stack
+from planner.physics.speed import STREAMED, Shape, shape_coefficients, stack
 from planner.physics.step import StepCoefficients, Values, step_s
 from planner.physics.types import Layout
 from planner.validation.speed_rows import SpeedRow
@@ -33,34 +38,62 @@ PREFILL_SHARE = 0.95
 LEAST_PREDICTION = 1e-5
 
 
+class Deployment(NamedTuple):
+    """A shape and the engine class that runs it: what step coefficients depend on beside the constants."""
+
+    shape: Shape
+    engine: str
+
+
 @dataclass(frozen=True)
 class Batch:
-    """Rows in columns: what does not depend on the constants of the model."""
+    """Rows in columns: what does not depend on the constants of the model.
+
+    `shape_of` and `prefill_of` are the positions in `deployments` of what decodes a row and what computes its prompts;
+    `loads` maps each kind of load to the positions of its rows.
+    """
 
     rows: tuple[SpeedRow, ...]
-    keys: tuple[tuple[object, ...], ...]
+    deployments: tuple[Deployment, ...]
     shape_of: Index
     prefill_of: Index
-    columns: dict[str, Array]
+    columns: Mapping[str, Array]
+    statistics: npt.NDArray[np.str_]
+    loads: Mapping[str, Index]
 
     @classmethod
     def of(cls, rows: Sequence[SpeedRow]) -> Batch:
         """Lay out rows. Raises `ValueError` for a row that cannot be computed (checked by the caller one by one)."""
-        keys: dict[tuple[object, ...], int] = {}
-        shape_of = [keys.setdefault(_key(row, row.layout), len(keys)) for row in rows]
-        prefill_of = [keys.setdefault(_key(row, row.prefill_layout or row.layout), len(keys)) for row in rows]
+        found: dict[tuple[object, ...], int] = {}
+        deployments: list[Deployment] = []
+
+        def position(row: SpeedRow, layout: Layout) -> int:
+            key = (row.arch.name, row.device.name, layout, row.weights, row.kv, row.engine.name)
+            if key not in found:
+                found[key] = len(deployments)
+                shape = Shape.of(row.arch, row.device, layout, row.weights, row.kv)
+                deployments.append(Deployment(shape, row.engine.name))
+            return found[key]
+
+        shape_of = np.array([position(row, row.layout) for row in rows], dtype=np.intp)
+        prefill_of = np.array([position(row, row.prefill_layout or row.layout) for row in rows], dtype=np.intp)
         columns = {name: np.array([get(row) for row in rows], dtype=np.float64) for name, get in _COLUMNS.items()}
-        return cls(
-            tuple(rows), tuple(keys), np.array(shape_of, dtype=np.intp), np.array(prefill_of, dtype=np.intp), columns
-        )
+        return cls(tuple(rows), tuple(deployments), shape_of, prefill_of, columns, _statistics(rows), _loads(rows))
 
     def take(self, index: Index) -> Batch:
         """Return the rows at `index`."""
-        return Batch.of([self.rows[i] for i in index.tolist()])
-
-
-def _key(row: SpeedRow, layout: Layout) -> tuple[object, ...]:
-    return (row.arch.name, row.device.name, layout, row.weights, row.kv, row.engine.name)
+        rows = tuple(self.rows[i] for i in index.tolist())
+        both = np.concatenate([self.shape_of[index], self.prefill_of[index]])
+        kept, positions = np.unique(both, return_inverse=True)
+        return Batch(
+            rows,
+            tuple(self.deployments[i] for i in kept.tolist()),
+            positions[: index.size],
+            positions[index.size :],
+            {name: values[index] for name, values in self.columns.items()},
+            self.statistics[index],
+            _loads(rows),
+        )
 
 
 _COLUMNS: dict[str, Callable[[SpeedRow], float]] = {
@@ -86,36 +119,22 @@ _COLUMNS: dict[str, Callable[[SpeedRow], float]] = {
 
 def predict(batch: Batch, constants: SpeedConstants) -> Array:
     """Return the predicted value of every row, in the unit of its measured value."""
-    first: dict[tuple[object, ...], SpeedRow] = {}
-    layouts: dict[tuple[object, ...], Layout] = {}
-    for row in batch.rows:
-        for layout in (row.layout, row.prefill_layout or row.layout):
-            key = _key(row, layout)
-            first.setdefault(key, row)
-            layouts.setdefault(key, layout)
-    shapes = stack(
-        [
-            coefficients(
-                first[k].arch,
-                first[k].device,
-                layouts[k],
-                first[k].weights,
-                first[k].kv,
-                first[k].engine.name,
-                constants,
-            )
-            for k in batch.keys
-        ]
-    )
+    shapes = stack([shape_coefficients(*each, constants) for each in batch.deployments])
     cap = _caps(batch, constants)
     predicted = np.full(len(batch.rows), np.nan)
-    kinds = np.array([_kind(row) for row in batch.rows])
-    for kind, formula in _FORMULAS.items():
-        index = np.flatnonzero(kinds == kind)
-        if index.size:
-            predicted[index] = formula(_Part(batch, index, shapes, cap, constants))
+    for kind, index in batch.loads.items():
+        predicted[index] = _FORMULAS[kind](_Part(batch, index, shapes, cap, constants))
     # Far from the optimum a prompt can seem to cost less than nothing; the fit needs a logarithm there too.
     return np.asarray(np.maximum(predicted, LEAST_PREDICTION), dtype=np.float64)
+
+
+def _statistics(rows: Sequence[SpeedRow]) -> npt.NDArray[np.str_]:
+    return np.array([row.target.statistic for row in rows], dtype=np.str_)
+
+
+def _loads(rows: Sequence[SpeedRow]) -> dict[str, Index]:
+    kinds = np.array([_kind(row) for row in rows])
+    return {kind: np.flatnonzero(kinds == kind) for kind in sorted(set(kinds.tolist()))}
 
 
 def _kind(row: SpeedRow) -> str:
@@ -156,7 +175,7 @@ class _Part:
     def __init__(
         self, batch: Batch, index: Index, shapes: StepCoefficients, cap: Array, constants: SpeedConstants
     ) -> None:
-        self.rows = [batch.rows[i] for i in index.tolist()]
+        self.statistics = batch.statistics[index]
         self.constants = constants
         self.c = shapes.take(batch.shape_of[index])
         self.prefill = shapes.take(batch.prefill_of[index])
@@ -170,9 +189,11 @@ class _Part:
 
     def chosen(self, **values: Values) -> Array:
         """Return, for every row, the value of its statistic."""
-        names = [row.target.statistic for row in self.rows]
-        columns = {name: np.broadcast_to(v, (len(names),)) for name, v in values.items()}
-        return np.array([columns[name][i] for i, name in enumerate(names)], dtype=np.float64)
+        found = np.empty(self.statistics.size)
+        for name in set(self.statistics.tolist()):
+            asked = self.statistics == name
+            found[asked] = np.broadcast_to(values[name], found.shape)[asked]
+        return found
 
 
 def _single(part: _Part) -> Array:
@@ -199,25 +220,22 @@ def _static(part: _Part) -> Array:
 
 
 def _closed(part: _Part) -> Array:
-    weight = part.constants.burst_weight
-    runs = [
-        closed_loop(part.c, part.each, part.prompt, part.output, part.cap, part.budget, weight, equal_lengths=equal)
-        for equal in (False, True)
-    ]
-    even, rate = runs[1], runs[0].output_tokens_per_s * part.replicas
-    mean = np.where(part.equal, even.ttft_mean_s, runs[0].ttft_mean_s)
-    median = np.where(part.equal, even.ttft_median_s, runs[0].ttft_median_s)
-    tpot = runs[0].tpot_s
+    run = closed_loop(
+        part.c, part.each, part.prompt, part.output, part.cap, part.budget, part.constants.burst_weight, equal_lengths=part.equal
+    )  # fmt: skip
+    rate, tpot, mean = run.output_tokens_per_s * part.replicas, run.tpot_s, run.ttft_mean_s
     return part.chosen(
-        rate=rate, tpot_mean=tpot, tpot_p50=tpot, tpot_p99=tpot, ttft_mean=mean, ttft_p50=median, ttft_p99=mean
-    )
+        rate=rate, tpot_mean=tpot, tpot_p50=tpot, tpot_p99=tpot, ttft_mean=mean, ttft_p50=run.ttft_median_s, ttft_p99=mean
+    )  # fmt: skip
 
 
 def _split(part: _Part) -> Array:
-    """Decode without prompts; prompts wait for their own GPUs, which also bound the rate."""
+    """Decode without prompts; prompts wait for GPUs of their own, all of whose ranks compute some, and which bound the rate."""
     context = mean_context(part.prompt, part.output)
     lone = lone_prompt_s(part.prefill, part.prompt)
-    most = PREFILL_SHARE * part.prefill_ranks / lone / part.replicas
+    chunk = np.maximum(part.budget, part.prompt) * np.asarray(part.prefill.data_ranks)
+    busy = part.c.prefill_factor * step_s(part.prefill, chunk, 0.0, 0.0, chunk, part.prompt) * part.prompt / chunk
+    most = PREFILL_SHARE * part.prefill_ranks / busy / part.replicas
     batch = np.minimum(part.each, part.cap)
     for _ in range(3):
         step = decode_step_s(part.c, batch, context)
@@ -228,10 +246,16 @@ def _split(part: _Part) -> Array:
         batch = np.maximum(batch, 0.05)
     step = decode_step_s(part.c, np.maximum(batch, 1.0), context)
     rate = batch / (part.output * step)
+    load = np.minimum(rate * part.replicas * busy / part.prefill_ranks, PREFILL_SHARE)
+    queue = load / (1.0 - load) * 0.5 * busy / part.prefill_ranks
     waiting = np.maximum(part.each - batch - rate * lone, 0.0) / rate
-    ttft = part.c.request_s + lone + waiting
+    first = part.c.request_s + lone + np.maximum(waiting, queue)
+    together = 0.5 * np.maximum(part.load - 1.0, 0.0) * busy / part.prefill_ranks
+    weight = part.constants.burst_weight
+    mean = first + (ARRIVAL_BASE_WEIGHT + ARRIVAL_BURST_WEIGHT * weight) * together
+    median = first + ARRIVAL_MEDIAN_WEIGHT * weight * together
     return part.chosen(
-        rate=rate * part.output * part.replicas, tpot_mean=step, tpot_p50=step, tpot_p99=step, ttft_mean=ttft, ttft_p50=ttft, ttft_p99=ttft
+        rate=rate * part.output * part.replicas, tpot_mean=step, tpot_p50=step, tpot_p99=step, ttft_mean=mean, ttft_p50=median, ttft_p99=mean
     )  # fmt: skip
 
 
@@ -248,12 +272,11 @@ def _open(part: _Part) -> Array:
     step = decode_step_s(part.c, batch, context)
     ttft = part.c.request_s + lone_prompt_s(part.c, part.prompt) + 0.5 * step + share / (1.0 - share) * 0.5 * prompt
     most = batch / (part.output * tpot)
-    late = np.maximum(1.0 / np.minimum(most, rate) - 1.0 / rate, 0.0) * 0.5 * part.requests / part.replicas
-    ttft = ttft + late
+    mean, median = slot_waits(part.requests / part.replicas, batch, most, rate)
     served = np.minimum(most, rate) * part.output * part.replicas
     return part.chosen(
-        rate=served, tpot_mean=tpot, tpot_p50=tpot, tpot_p99=tpot, ttft_mean=ttft, ttft_p50=ttft, ttft_p99=ttft
-    )
+        rate=served, tpot_mean=tpot, tpot_p50=tpot, tpot_p99=tpot, ttft_mean=ttft + mean, ttft_p50=ttft + median, ttft_p99=ttft + mean
+    )  # fmt: skip
 
 
 def _busy(part: _Part, batch: Array, context: Values) -> tuple[Array, Array]:
@@ -269,10 +292,9 @@ def _burst(part: _Part) -> Array:
     lone = lone_prompt_s(part.c, part.prompt)
     rate = batch / (part.output * tpot)
     ttft = part.c.request_s + lone + 0.5 * (batch - 1.0) * run.prompt_s
-    waiting = np.maximum(part.each - batch, 0.0)
-    ttft = ttft + waiting / part.each * 0.5 * waiting / rate
+    mean, median = slot_waits(part.each, batch, rate, np.inf)
     return part.chosen(
-        rate=run.output_tokens_per_s * part.replicas, tpot_mean=tpot, tpot_p50=tpot, tpot_p99=tpot, ttft_mean=ttft, ttft_p50=ttft, ttft_p99=ttft
+        rate=run.output_tokens_per_s * part.replicas, tpot_mean=tpot, tpot_p50=tpot, tpot_p99=tpot, ttft_mean=ttft + mean, ttft_p50=ttft + median, ttft_p99=ttft + mean
     )  # fmt: skip
 
 

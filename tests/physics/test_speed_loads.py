@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import heapq
+import math
+import random
+import statistics
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from speed_cases import DEEPSEEK_R1, GPT_OSS_120B, H100, H200, LLAMA_8B, LLAMA_70B, constants
 
-from planner.physics.loads import ClosedLoop, closed_loop, lone_prompt_s, marginal_prefill_s, max_throughput, prompt_s
+from planner.physics.loads import (
+    ClosedLoop,
+    closed_loop,
+    lone_prompt_s,
+    marginal_prefill_s,
+    max_throughput,
+    prompt_s,
+    slot_waits,
+)
 from planner.physics.speed import StepCoefficients, coefficients, stack
 from planner.physics.types import Layout
 
@@ -117,3 +130,37 @@ def test_arrays_of_pairs_give_what_each_gives_alone() -> None:
         assert together.output_tokens_per_s[index] == pytest.approx(alone.output_tokens_per_s)
     offline = max_throughput(pairs, users, 700.0, 300.0, BUDGET)
     assert offline.duration_s.shape == users.shape
+
+
+RUNS = 20
+
+
+def simulated_waits(requests: int, slots: int, mean_s: float, arriving: float, run: int) -> list[float]:
+    """Wait of every request for one of `slots`, served in order of arrival, with memoryless times in the slot."""
+    draw = random.Random(run)
+    free = [0.0] * slots
+    waits = []
+    for index in range(requests):
+        arrival = index / arriving
+        start = max(arrival, heapq.heappop(free))
+        heapq.heappush(free, start + draw.expovariate(1.0 / mean_s))
+        waits.append(start - arrival)
+    return waits
+
+
+@pytest.mark.parametrize(
+    ("requests", "slots", "mean_s", "arriving"),
+    [(1000, 256, 18.7, 32.0), (1000, 256, 18.7, 1000.0), (1000, 256, 18.7, math.inf), (2000, 64, 5.0, 16.0)],
+)
+def test_waits_for_a_slot_are_those_of_a_simulated_queue(
+    requests: int, slots: int, mean_s: float, arriving: float
+) -> None:
+    runs = [simulated_waits(requests, slots, mean_s, arriving, run) for run in range(RUNS)]
+    mean, median = slot_waits(float(requests), float(slots), slots / mean_s, arriving)
+    assert mean == pytest.approx(statistics.mean(statistics.mean(waits) for waits in runs), rel=0.04)
+    assert median == pytest.approx(statistics.mean(statistics.median(waits) for waits in runs), rel=0.04)
+
+
+def test_nobody_waits_for_a_slot_where_all_fit_or_all_are_served() -> None:
+    assert slot_waits(100.0, 100.0, 5.0, math.inf) == (0.0, 0.0)
+    assert slot_waits(1000.0, 100.0, 5.0, 4.0) == (0.0, 0.0)

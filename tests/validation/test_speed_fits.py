@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import random
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -16,7 +17,7 @@ from speed_inputs import median_error, read, residuals, rows_of_gpu, shipped, ta
 from validation_inputs import catalog
 
 from planner.catalog.calibration import OwnCalibration
-from planner.physics.bands import Bands, Coverage
+from planner.physics.bands import PUBLISHED, Bands, Coverage
 from planner.physics.constants import EngineMultipliers, Offsets, SpeedConstants
 from planner.source import parse
 from planner.validation.calibration_file import calibration_text
@@ -187,6 +188,16 @@ def test_the_file_holds_levels_bands_and_coverage_of_the_fit() -> None:
     assert SpeedConstants.from_mapping(data).levels == pytest.approx(told, rel=HALF_DIGIT)
     assert Bands.from_mapping(data) == Bands.from_mapping({"bands": bands(rows, out)})
     assert Coverage.from_mapping(data) == coverage(rows, found.problem.generation_of)
+
+
+def test_bands_count_a_group_by_a_small_power_of_its_rows() -> None:
+    row = next(row for row in read().rows if row.target.name in LEVELLED)
+    sizes = {"large": (600, 0.1)} | {f"small {index}": (20, 0.5) for index in range(6)}
+    rows = [replace(row, source=source) for source, (n, _) in sizes.items() for _ in range(n)]
+    off = np.array([size for n, size in sizes.values() for _ in range(n)])
+    widths = bands(rows, LeftOut(off, (PUBLISHED,) * len(rows)))[PUBLISHED]["throughput"]
+    assert np.quantile(off, 0.8) == 0.1
+    assert math.log(widths["p80"]) == pytest.approx(0.5, abs=0.01)
 
 
 def test_a_level_is_the_median_of_late_rows_halved_for_a_single_one() -> None:

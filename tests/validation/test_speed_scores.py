@@ -170,6 +170,25 @@ def test_more_prefill_gpus_never_slow_a_split_deployment() -> None:
     assert predicted(row) <= predicted(wider)
 
 
+def split(users: str, metric: str, attention_data: bool = False) -> SpeedRow:
+    ranks = "true" if attention_data else "false"
+    return speed(
+        model="deepseek-ai/DeepSeek-R1", gpu="H200 SXM 141GB", weight_dtype="fp8", n_gpus="", tp="", concurrency=users, metric=metric,
+        parallel_extra=f"disagg prefill 1x(tp8 ep8 dpattn={ranks}); decode 1x(tp8 ep1 dpattn=false) on 8 GPUs",
+    )  # fmt: skip
+
+
+def test_all_ranks_of_a_split_deployment_compute_prompts() -> None:
+    together, apart = (predicted(split("1000", "output_tok_s_total", ranks)) for ranks in (False, True))
+    assert 0.5 < apart / together < 2.0
+
+
+def test_users_of_a_split_deployment_wait_for_prompts_of_others() -> None:
+    few, some, many = (predicted(split(users, "ttft_ms_mean")) for users in ("1", "16", "64"))
+    assert few < some < many
+    assert predicted(split("64", "ttft_ms_p50")) < many
+
+
 def test_two_copies_of_a_replica_serve_twice_as_much() -> None:
     one, two = speed(concurrency="16"), speed(n_gpus="2", concurrency="32")
     assert two.replicas == 2.0
@@ -180,6 +199,14 @@ def test_rows_are_predicted_alike_alone_and_together() -> None:
     rows = read().rows[::17]
     together = predict(Batch.of(rows), shipped())
     assert together == pytest.approx([predicted(row) for row in rows], rel=EXACT)
+
+
+def test_rows_taken_from_a_batch_keep_their_predictions() -> None:
+    batch = Batch.of(read().rows)
+    index = np.arange(len(batch.rows))[::-13]
+    taken = batch.take(index)
+    assert predict(taken, shipped()) == pytest.approx(predict(batch, shipped())[index], rel=EXACT)
+    assert len(taken.deployments) < len(batch.deployments)
 
 
 def test_every_row_of_the_suite_has_a_prediction() -> None:
