@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
+
+from planner.parallel import workers_allowed
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -13,16 +14,8 @@ Result = TypeVar("Result")
 
 def in_threads(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """Return `function` of every item, in the order of the items: how many cores there are changes no answer."""
-    workers = min(cores(), len(items))
+    workers = min(workers_allowed(), len(items))
     if workers <= 1:
         return [function(item) for item in items]
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(function, items))
-
-
-def cores() -> int:
-    """Return the number of cores this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
-        return os.cpu_count() or 1
