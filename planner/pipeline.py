@@ -12,20 +12,21 @@ from pathlib import Path
 from planner import __version__
 from planner.candidates.knowledge import Knowledge
 from planner.candidates.table import build_table
-from planner.candidates.types import Assumption
+from planner.candidates.types import Assumption, CandidateTable
 from planner.catalog import Catalog
 from planner.diagnostics import DiagnosticError
+from planner.explain.infeasible import explain_infeasible
+from planner.explain.trials import WAY_GAP, Trials, unserved
 from planner.physics.constants import SpeedConstants
 from planner.plan.audit import audit, in_words
 from planner.plan.build import Context, build_plan, infeasible_plan, unsolved_plan
-from planner.plan.infeasible import explain_limits, explain_unserved
 from planner.plan.io import sha256
 from planner.plan.rerate import Settled, settle
-from planner.plan.schema import Digests, Plan, Status, Versions
+from planner.plan.schema import Digests, InfeasibleReport, Plan, Status, Versions
 from planner.policy import evaluate
 from planner.policy.facts import PlanFacts
 from planner.program.data import FleetProblem
-from planner.program.problem import fleet_problem, with_services
+from planner.program.problem import fleet_problem, gpu_limits, with_services
 from planner.solve.fleet import Answered, SolveLimits, mend, solve
 from planner.solve.outcome import Infeasible, Solution, Unproven, Unsolved
 from planner.solve.packing import Packing
@@ -97,16 +98,33 @@ def make_plan(prepared: Prepared, options: Options, progress: Progress = lambda 
     knowledge = Knowledge.of(catalog, spec.planning.confidence)
     table = build_table(spec, catalog, knowledge)
     clock.lap("candidates")
-    as_of = spec.planning.as_of or catalog.newest_price_date()
-    context = Context(spec, table, as_of, _digests(prepared, as_of, options), _versions())
-    unserved = explain_unserved(spec, table)
-    if unserved is not None:
-        return infeasible_plan(context, unserved)
+    context = _context(prepared, spec, table, options)
     gap = options.gap if options.gap is not None else spec.planning.gap
     limits = SolveLimits(gap, None if options.time_limit_s is None else time.monotonic() + options.time_limit_s)
     plan = _solve_and_audit(context, catalog, knowledge.constants, limits, options, clock)
     clock.lap("plan")
+    if plan.status == "infeasible":
+        report = explain_infeasible(spec, table, _trials(prepared, knowledge, options, limits))
+        plan = infeasible_plan(context, report)
+        clock.lap("explain")
     return plan
+
+
+def _context(prepared: Prepared, spec: FleetSpec, table: CandidateTable, options: Options) -> Context:
+    as_of = spec.planning.as_of or prepared.catalog.newest_price_date()
+    return Context(spec, table, as_of, _digests(prepared, as_of, options), _versions())
+
+
+def _trials(prepared: Prepared, knowledge: Knowledge, options: Options, limits: SolveLimits) -> Trials:
+    """Return the means to plan variants of a spec, within `limits` but for the gap."""
+    rough = replace(limits, gap=max(limits.gap, WAY_GAP))
+
+    def plan_spec(spec: FleetSpec, table: CandidateTable) -> Plan:
+        context, silent = _context(prepared, spec, table, options), _Clock(lambda _stage, _s: None)
+        asked = replace(options, write_lp=None)
+        return _solve_and_audit(context, prepared.catalog, knowledge.constants, rough, asked, silent)
+
+    return Trials(prepared.catalog, knowledge, plan_spec, deadline_s=limits.deadline_s)
 
 
 def _dated(spec: FleetSpec, catalog: Catalog, options: Options) -> FleetSpec:
@@ -118,10 +136,14 @@ def _dated(spec: FleetSpec, catalog: Catalog, options: Options) -> FleetSpec:
 def _solve_and_audit(
     context: Context, catalog: Catalog, constants: SpeedConstants, limits: SolveLimits, options: Options, clock: _Clock
 ) -> Plan:
-    """Solve, assess the pools at their mix, lower what does not hold, and solve again until everything does."""
+    """Solve, assess the pools at their mix, lower what does not hold, and solve again until everything does.
+
+    The plan of a spec without a fleet does not say yet what is in the way.
+    """
     spec, table = context.spec, context.table
-    gpu_limits = {catalog.gpu(name).name: n for name, n in sorted(spec.supply.limits.gpus.items())}
-    problem = fleet_problem(spec, table, gpu_limits)
+    if unserved(table):
+        return infeasible_plan(context, InfeasibleReport(reason="some workload has no candidate"))
+    problem = fleet_problem(spec, table, gpu_limits(spec, catalog))
     if options.write_lp is not None:
         _write_lp(problem, options.write_lp)
     answered = solve(problem, limits)
@@ -129,7 +151,7 @@ def _solve_and_audit(
         clock.lap("solve")
         outcome, packing, problem = answered.outcome, answered.packing, answered.problem
         if isinstance(outcome, Infeasible):
-            return infeasible_plan(context, explain_limits(spec, problem, limits))
+            return infeasible_plan(context, InfeasibleReport(reason=outcome.reason))
         if isinstance(outcome, Unsolved) or packing is None:
             return unsolved_plan(context, "a limit was reached before any fleet was found")
         found = settle(table, problem, outcome.solution, constants)

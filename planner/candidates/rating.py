@@ -83,12 +83,14 @@ def _latency_rejections(arrays: ShapeArrays, workloads: Sequence[ResolvedWorkloa
             if (rating.rate[:, i, j] > 0.0).any():
                 continue
             key = str(rating.binding[-1, i, j])
+            slo, reach = "", 0.0
+            reason = "no sequence of this workload fits the KV pool"
             if key in workload.spec.slo:
-                limit, reach = workload.spec.slo[key], float(rating.best_s[-1, i, j])
-                reason = f"{key} of {in_words(limit)}: the best an idle replica reaches is {in_words(reach)}"
-            else:
-                reason = "no sequence of this workload fits the KV pool"
-            rejections.append(Rejection(LATENCY_RULE, shape.model, shape.name, shape.gpu, reason, workload.name))
+                slo, reach = key, float(rating.best_s[-1, i, j])
+                limit = in_words(workload.spec.slo[key])
+                reason = f"{key} of {limit}: the best an idle replica reaches is {in_words(reach)}"
+            found = Rejection(LATENCY_RULE, shape.model, shape.name, shape.gpu, reason, workload.name, slo, reach)
+            rejections.append(found)
     return rejections
 
 

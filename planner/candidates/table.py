@@ -30,10 +30,16 @@ from planner.spec import FleetSpec
 
 SELECTOR_RULE = "selector"
 Cells = Mapping[tuple[str, tuple[str, ...]], tuple[str, ...]]
+Rated = tuple[list[Candidate], list[Rejection]]
+Memo = dict[object, Rated]
+"""What the models of earlier specs were rated to, for variants of a spec that leave most models as they are."""
 
 
-def build_table(spec: FleetSpec, catalog: Catalog, knowledge: Knowledge) -> CandidateTable:
-    """Return every candidate of a spec with the supply it may use, and every rejection."""
+def build_table(spec: FleetSpec, catalog: Catalog, knowledge: Knowledge, memo: Memo | None = None) -> CandidateTable:
+    """Return every candidate of a spec with the supply it may use, and every rejection.
+
+    With a `memo`, which belongs to one catalog and confidence, models that were rated before are not rated again.
+    """
     models = resolve_models(spec, catalog)
     workloads = resolve_workloads(spec, models)
     supply = build_supply(spec, catalog)
@@ -46,8 +52,7 @@ def build_table(spec: FleetSpec, catalog: Catalog, knowledge: Knowledge) -> Cand
     candidates: list[Candidate] = []
     for name, model in models.items():
         served = [w for w in workloads.values() if w.model == name]
-        rated, lost = rate_shapes(model, served, shapes[name], cells, node_sizes, knowledge.constants)
-        kept = kept_candidates(rated, model.reliability.spare_replicas)
+        kept, lost = _rated(model, served, shapes[name], cells, node_sizes, knowledge, memo)
         candidates += kept
         rejections += lost
         rejections += _dominated(shapes[name], kept, rejections)
@@ -134,6 +139,28 @@ def _node_sizes(offers: Sequence[PricedOffer]) -> dict[str, frozenset[int]]:
     for offer in offers:
         sizes[offer.cell].add(offer.gpus_per_node)
     return {cell: frozenset(found) for cell, found in sorted(sizes.items())}
+
+
+def _rated(
+    model: ResolvedModel,
+    served: Sequence[ResolvedWorkload],
+    shapes: Sequence[Shape],
+    cells: Cells,
+    node_sizes: Mapping[str, frozenset[int]],
+    knowledge: Knowledge,
+    memo: Memo | None,
+) -> Rated:
+    """Rate the shapes of a model, or recall it: a rating depends on nothing but what the key holds."""
+    asked = [(w.name, w.spec.model_dump_json()) for w in served]
+    where = [(s.name, s.node_gpus) for s in shapes]
+    key = repr((model.name, model.spec.model_dump_json(), model.reliability, asked, where, cells, node_sizes))
+    if memo is not None and key in memo:
+        return memo[key]
+    rated, lost = rate_shapes(model, served, shapes, cells, node_sizes, knowledge.constants)
+    found = kept_candidates(rated, model.reliability.spare_replicas), lost
+    if memo is not None:
+        memo[key] = found
+    return found
 
 
 def _dominated(shapes: Sequence[Shape], kept: Sequence[Candidate], rejections: Sequence[Rejection]) -> list[Rejection]:

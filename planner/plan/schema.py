@@ -255,20 +255,26 @@ class Conflict(Record):
 
 
 class Relaxation(Record):
-    """A change of one key that makes the spec feasible, verified by solving again; with the cost of the fleet then."""
+    """A change of one key of the spec; the changes of one way, together, make it feasible, verified by planning it.
+
+    Values are YAML, as the spec has them.
+    """
 
     key: str
     from_: str = Field(alias="from")
     to: str
     usd_per_hour: float | None
+    """Cost of the fleet that the way leads to."""
+    way: int = 1
+    """Number of the way that this change belongs to; the changes of one way are made together."""
 
 
 class InfeasibleReport(Record):
     """Why no fleet meets the spec, and what would."""
 
     reason: str
-    conflict: tuple[Conflict, ...]
-    relaxations: tuple[Relaxation, ...]
+    conflict: tuple[Conflict, ...] = ()
+    relaxations: tuple[Relaxation, ...] = ()
 
 
 class Plan(Record):
