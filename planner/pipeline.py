@@ -33,6 +33,7 @@ from planner.solve.packing import Packing
 from planner.spec import FleetSpec, LoadedSpec
 
 MOST_ROUNDS = 12
+NO_LIMIT = 1_000_000  # solves of variants that a user asks for one by one
 VISIBLE_SHARE = 1e-3  # smaller changes of the bound are not worth a line
 Progress = Callable[[str, float], None]
 """Called with the name of a finished stage and the seconds it took."""
@@ -104,10 +105,21 @@ def make_plan(prepared: Prepared, options: Options, progress: Progress = lambda 
     plan = _solve_and_audit(context, catalog, knowledge.constants, limits, options, clock)
     clock.lap("plan")
     if plan.status == "infeasible":
-        report = explain_infeasible(spec, table, _trials(prepared, knowledge, options, limits))
+        rough = replace(limits, gap=max(limits.gap, WAY_GAP))
+        report = explain_infeasible(spec, table, _trials(prepared, knowledge, options, rough))
         plan = infeasible_plan(context, report)
         clock.lap("explain")
     return plan
+
+
+def variants(prepared: Prepared, plan: Plan) -> tuple[FleetSpec, Trials]:
+    """Return the spec of a plan as of its day, and the means to plan variants of it to the gap of that plan."""
+    options = Options(as_of=date.fromisoformat(plan.as_of))
+    spec = _dated(prepared.spec, prepared.catalog, options)
+    reached = plan.objective.gap if plan.objective is not None else 0.0
+    knowledge = Knowledge.of(prepared.catalog, spec.planning.confidence)
+    trials = _trials(prepared, knowledge, options, SolveLimits(max(reached, spec.planning.gap)))
+    return spec, replace(trials, most_solves=NO_LIMIT)
 
 
 def _context(prepared: Prepared, spec: FleetSpec, table: CandidateTable, options: Options) -> Context:
@@ -116,13 +128,12 @@ def _context(prepared: Prepared, spec: FleetSpec, table: CandidateTable, options
 
 
 def _trials(prepared: Prepared, knowledge: Knowledge, options: Options, limits: SolveLimits) -> Trials:
-    """Return the means to plan variants of a spec, within `limits` but for the gap."""
-    rough = replace(limits, gap=max(limits.gap, WAY_GAP))
+    """Return the means to plan variants of a spec within `limits`."""
 
     def plan_spec(spec: FleetSpec, table: CandidateTable) -> Plan:
         context, silent = _context(prepared, spec, table, options), _Clock(lambda _stage, _s: None)
         asked = replace(options, write_lp=None)
-        return _solve_and_audit(context, prepared.catalog, knowledge.constants, rough, asked, silent)
+        return _solve_and_audit(context, prepared.catalog, knowledge.constants, limits, asked, silent)
 
     return Trials(prepared.catalog, knowledge, plan_spec, deadline_s=limits.deadline_s)
 
@@ -187,7 +198,7 @@ def _audited(
     usd_per_h = sum(offers[name].usd_per_node_h * count for name, count in packing.count().items())
     bought = [offers[name] for name in packing.count()]
     policies = evaluate(spec, PlanFacts(usd_per_h * spec.planning.hours_per_month, bought, catalog), context.as_of)
-    plan = build_plan(context, found.problem, found.solution, packing, found.drafts, status, policies)
+    plan = build_plan(context, found.problem, found.solution, packing, found.drafts, constants, status, policies)
     violations = audit(plan, spec, table, catalog, constants, found.reroutes)
     if violations:
         raise BrokenPlan(in_words(violations))
@@ -200,12 +211,15 @@ def _write_lp(problem: FleetProblem, path: Path) -> None:
     write_lp(problem, path)
 
 
+def spec_digest(loaded: LoadedSpec) -> str:
+    """Return the digest of the text of a spec."""
+    return sha256("\n".join(loaded.document.lines) if loaded.document is not None else "")
+
+
 def _digests(prepared: Prepared, as_of: date, options: Options) -> Digests:
-    document = prepared.loaded.document
-    text = "\n".join(document.lines) if document is not None else ""
     catalog = prepared.catalog.digest()
     calibration = sha256(repr(sorted(prepared.catalog.calibration().items())))
-    spec = sha256(text)
+    spec = spec_digest(prepared.loaded)
     brought = "".join(f"{entry.model_dump_json()}\n" for entry in prepared.catalog.added.values())
     inputs = sha256(f"{spec}\n{catalog}\n{as_of.isoformat()}\n{options.gap}\n{__version__}{brought}")
     return Digests(spec=spec, catalog=catalog, calibration=calibration, inputs=inputs, plan="")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.candidates.pairs import Indices, ShapeArrays
-from planner.candidates.types import Array, Candidate, Rejection
+from planner.candidates.types import Array, Candidate, Rejection, Shape
 from planner.physics.step import SHARED_FIELDS
 
 DOMINATED_RULE = "dominated"
@@ -18,6 +18,7 @@ RATE_FIELDS = ("_per_s",)  # achievable rates describe the seconds, they cost no
 NEUTRAL_FIELDS = frozenset({"window_tokens", "half_tokens", "data_ranks", "expert_share", "expert_miss_log"})
 FASTER_WHEN_LARGER = frozenset({"streams"})
 CEIL_SLACK = 1e-9
+GIB = 2.0**30
 MOST_COPIES = 64  # no replica takes more GPUs than this
 
 Formats = tuple[str, str]
@@ -42,17 +43,25 @@ def kept_formats(arrays: ShapeArrays) -> tuple[Indices, list[Rejection]]:
             if other != formats and other not in replaced and _covers(by_formats[other], by_formats[formats], costs):
                 replaced[formats] = other
                 break
-    rejections = [
-        Rejection(DOMINATED_RULE, s.model, s.name, s.gpu, _format_reason(replaced[s.weights, s.kv_cache]))
-        for s in arrays.shapes
-        if (s.weights, s.kv_cache) in replaced
-    ]
+    rejections: list[Rejection] = []
+    for shape in arrays.shapes:
+        if (shape.weights, shape.kv_cache) in replaced:
+            formats = replaced[shape.weights, shape.kv_cache]
+            twin = arrays.shapes[by_formats[formats][shape.gpu, shape.layout]]
+            reason = _format_reason(shape, twin)
+            rejections.append(Rejection(DOMINATED_RULE, shape.model, shape.name, shape.gpu, reason))
     keep = [i for i, s in enumerate(arrays.shapes) if (s.weights, s.kv_cache) not in replaced]
     return np.array(keep, dtype=np.intp), rejections
 
 
-def _format_reason(other: Formats) -> str:
-    return f"{other[0]} weights with {other[1]} KV are at least as fast and as small wherever these formats fit"
+def _format_reason(shape: Shape, twin: Shape) -> str:
+    own, other = shape.budget, twin.budget
+    lighter = f"{other.weights_bytes / GIB:.1f} instead of {own.weights_bytes / GIB:.1f} GiB of weights per GPU and "
+    return (
+        f"{twin.weights} weights with {twin.kv_cache} KV are at least as fast and as small wherever these formats fit: "
+        f"here {lighter if shape.weights != twin.weights else ''}room for {other.kv_tokens:,.0f} instead of "
+        f"{own.kv_tokens:,.0f} tokens"
+    )
 
 
 def _costs(arrays: ShapeArrays) -> Array:
@@ -79,8 +88,10 @@ def _covers(other: dict[tuple[str, object], int], formats: dict[tuple[str, objec
     return bool((costs[rows] <= costs[list(formats.values())]).all())
 
 
-def kept_candidates(candidates: Sequence[Candidate], spare_replicas: int = 0) -> list[Candidate]:
+def kept_candidates(candidates: Sequence[Candidate], spare_replicas: int = 0) -> tuple[list[Candidate], dict[str, str]]:
     """Return the candidates that no other of the same model, GPU type, formats and cells replaces k-fold.
+
+    And, by the name of a shape that lost a candidate so, what replaces it.
 
     Exact: the replacement serves the same workloads, uses no more GPUs of the same type at no higher node size, and covers
     every capacity row. With several spares one pool of two loses what two pools of one keep, so copies do not replace one
@@ -92,22 +103,39 @@ def kept_candidates(candidates: Sequence[Candidate], spare_replicas: int = 0) ->
         served = "+".join(sorted(candidate.services))
         groups[shape.model, shape.gpu, shape.weights, shape.kv_cache, served, *candidate.cells].append(candidate)
     most_copies = 1 if spare_replicas > 1 else MOST_COPIES
-    kept = [c for key in sorted(groups) for c in _undominated(groups[key], most_copies)]
-    return sorted(kept, key=lambda c: c.name)
+    kept: list[Candidate] = []
+    reasons: dict[str, str] = {}
+    for key in sorted(groups):
+        kept += _undominated(groups[key], most_copies, reasons)
+    return sorted(kept, key=lambda c: c.name), reasons
 
 
-def _undominated(group: list[Candidate], most_copies: int) -> list[Candidate]:
+def _undominated(group: list[Candidate], most_copies: int, reasons: dict[str, str]) -> list[Candidate]:
     members = sorted(group, key=lambda c: (c.shape.gpus, c.min_replicas, -c.mean_batch, c.name))
-    replaces = _replaces(members, most_copies)
+    copies = _copies(members, most_copies)
     alive: list[int] = []
     for j in range(len(members)):
-        if not replaces[alive, j].any():
-            alive = [i for i in alive if not replaces[j, i]] + [j]
+        better = next((i for i in alive if copies[i, j]), None)
+        if better is not None:
+            reasons.setdefault(members[j].shape.name, _reason(members[better], members[j], int(copies[better, j])))
+            continue
+        for i in alive:
+            if copies[j, i]:
+                reasons.setdefault(members[i].shape.name, _reason(members[j], members[i], int(copies[j, i])))
+        alive = [i for i in alive if not copies[j, i]] + [j]
     return [members[i] for i in alive]
 
 
-def _replaces(members: list[Candidate], most_copies: int) -> NDArray[np.bool_]:
-    """Tell, for [i, j], whether k replicas of i do all that one of j does, wherever j may be used."""
+def _reason(better: Candidate, worse: Candidate, copies: int) -> str:
+    served = " and ".join(sorted(worse.services))
+    return (
+        f"{copies} x {better.shape.name} on {copies * better.shape.gpus} GPUs carry as much of {served} "
+        f"as one replica of it on {worse.shape.gpus}"
+    )
+
+
+def _copies(members: list[Candidate], most_copies: int) -> NDArray[np.intp]:
+    """Return, for [i, j], how many replicas of i do all that one of j does, wherever j may be used; 0 where none do."""
     workloads = sorted({w for c in members for w in c.services})
     rows = _needs(members, workloads)
     serves = np.array([[w in c.services for w in workloads] for c in members])
@@ -120,7 +148,7 @@ def _replaces(members: list[Candidate], most_copies: int) -> NDArray[np.bool_]:
     node = np.array([c.shape.node_gpus for c in members])
     spanned = np.array([c.shape.nodes_spanned for c in members])
     least = np.array([c.min_replicas for c in members])
-    return np.asarray(
+    replaces = (
         (copies <= most_copies)
         & (copies * gpus[:, None] <= gpus[None, :])
         & (node[:, None] <= node[None, :])
@@ -128,6 +156,7 @@ def _replaces(members: list[Candidate], most_copies: int) -> NDArray[np.bool_]:
         & (least[:, None] <= copies * least[None, :])
         & ~np.eye(len(members), dtype=bool)
     )
+    return np.where(replaces, np.minimum(copies, most_copies), 0.0).astype(np.intp)
 
 
 def _excess(row: Array, rows: list[Array], serves: NDArray[np.bool_]) -> Array:

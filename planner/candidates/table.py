@@ -29,8 +29,9 @@ from planner.catalog import Catalog
 from planner.spec import FleetSpec
 
 SELECTOR_RULE = "selector"
+NOWHERE = "no nodes on offer that hold it are allowed for any workload that it serves"
 Cells = Mapping[tuple[str, tuple[str, ...]], tuple[str, ...]]
-Rated = tuple[list[Candidate], list[Rejection]]
+Rated = tuple[list[Candidate], list[Rejection], dict[str, str]]
 Memo = dict[object, Rated]
 """What the models of earlier specs were rated to, for variants of a spec that leave most models as they are."""
 
@@ -52,10 +53,10 @@ def build_table(spec: FleetSpec, catalog: Catalog, knowledge: Knowledge, memo: M
     candidates: list[Candidate] = []
     for name, model in models.items():
         served = [w for w in workloads.values() if w.model == name]
-        kept, lost = _rated(model, served, shapes[name], cells, node_sizes, knowledge, memo)
+        kept, lost, replaced = _rated(model, served, shapes[name], cells, node_sizes, knowledge, memo)
         candidates += kept
         rejections += lost
-        rejections += _dominated(shapes[name], kept, rejections)
+        rejections += _dominated(shapes[name], kept, rejections, replaced)
     candidates.sort(key=lambda c: c.name)
     rejections += supply.rejections
     rejections.sort(key=lambda r: (r.model, r.gpu, r.shape, r.workload, r.rule))
@@ -157,24 +158,21 @@ def _rated(
     if memo is not None and key in memo:
         return memo[key]
     rated, lost = rate_shapes(model, served, shapes, cells, node_sizes, knowledge.constants)
-    found = kept_candidates(rated, model.reliability.spare_replicas), lost
+    kept, replaced = kept_candidates(rated, model.reliability.spare_replicas)
+    found = kept, lost, replaced
     if memo is not None:
         memo[key] = found
     return found
 
 
-def _dominated(shapes: Sequence[Shape], kept: Sequence[Candidate], rejections: Sequence[Rejection]) -> list[Rejection]:
+def _dominated(
+    shapes: Sequence[Shape], kept: Sequence[Candidate], rejections: Sequence[Rejection], replaced: Mapping[str, str]
+) -> list[Rejection]:
     """Return a rejection for each shape that was rated but left no candidate and has no rejection yet."""
     alive = {c.shape.name for c in kept}
     known = {(r.model, r.shape) for r in rejections}
     return [
-        Rejection(
-            DOMINATED_RULE,
-            s.model,
-            s.name,
-            s.gpu,
-            "another shape of this GPU type and formats replaces it on no more GPUs",
-        )
+        Rejection(DOMINATED_RULE, s.model, s.name, s.gpu, replaced.get(s.name, NOWHERE))
         for s in shapes
         if s.name not in alive and (s.model, s.name) not in known
     ]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 from planner.explain.change import Change, with_value
 from planner.explain.trials import Trials
+from planner.plan.growth import scaled
 from planner.plan.schema import Plan
 from planner.program.data import FleetProblem
 from planner.program.index import row_needs
@@ -56,12 +56,6 @@ def _largest(spec: FleetSpec, problem: FleetProblem, unlimited: Solution) -> lis
 
 def _feasible(problem: FleetProblem, workload: str, share: float, trials: Trials) -> bool:
     return isinstance(trials.solve(scaled(problem, {workload: share})), Solved | Unproven)
-
-
-def scaled(problem: FleetProblem, shares: dict[str, float]) -> FleetProblem:
-    """Return a program with the demand of some workloads multiplied."""
-    demands = tuple(replace(d, requests_per_s=d.requests_per_s * shares.get(d.workload, 1.0)) for d in problem.demands)
-    return replace(problem, demands=demands)
 
 
 def _changed(spec: FleetSpec, workload: str, rate: float) -> Change:

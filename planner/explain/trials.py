@@ -68,7 +68,10 @@ class Trials:
 
     def plan(self, spec: FleetSpec) -> Plan | None:
         """Plan a variant; None when no fleet was found or no solves are left."""
-        table = self.table(spec)
+        return self.plan_on(spec, self.table(spec))
+
+    def plan_on(self, spec: FleetSpec, table: CandidateTable) -> Plan | None:
+        """Plan a variant with the candidates of a table; None when no fleet was found or no solves are left."""
         if unserved(table) or not self._take():
             return None
         plan = self.plan_spec(spec, table)

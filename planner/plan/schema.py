@@ -106,6 +106,16 @@ class PlanBand(Record):
     """Share of the pool's cost that the narrower factor frees if the prediction itself stays; whole nodes not counted."""
 
 
+class RowLoad(Record):
+    """What a pool uses of one capacity at the planned load, and what its replicas offer, over all of them."""
+
+    row: str
+    """Name of the row of the program, such as `hbm_budget`."""
+    unit: str
+    used: float
+    available: float
+
+
 class Pool(Record):
     """Equal replicas of one candidate of one model."""
 
@@ -142,6 +152,8 @@ class Pool(Record):
     band: PlanBand
     utilization: float
     """Load as a share of what the latency limits allow."""
+    rows: tuple[RowLoad, ...] = ()
+    """Every capacity of the pool with what is used of it; empty in plans of older releases."""
     usd_per_hour: float
     """Its share of the nodes it lies on, by GPUs."""
     limited_by: Resource
@@ -175,7 +187,7 @@ class WorkloadPlan(Record):
     at: Literal["mean", "peak"]
     """Rate that the money per token is computed at."""
     next_step_requests_per_s: float
-    """Demand, without headroom, above which this fleet no longer holds every rule."""
+    """Demand, without headroom, above which this fleet no longer holds every rule: the next node is due there."""
 
 
 class PriceTag(Record):
@@ -288,6 +300,8 @@ class Plan(Record):
     periods: tuple[Period, ...]
     pools: tuple[Pool, ...]
     workloads: tuple[WorkloadPlan, ...]
+    max_load_factor: float | None = None
+    """Factor on all demands at once up to which this fleet holds every rule; absent from plans without pools."""
     nodes: tuple[NodePlan, ...]
     candidates: int = 0
     """Candidates that the program chose from."""
