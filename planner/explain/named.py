@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -34,10 +35,8 @@ def named(name: str, table: CandidateTable, catalog: Catalog) -> Named:
     if whole:
         return Named(whole[0], frozenset(whole), others)
     gpu, mark, rest = wanted.partition(LAYOUT)
-    try:
+    with suppress(UnknownName):  # a name that several GPUs share is the beginning of theirs
         gpu = catalog.gpu(gpu).name
-    except UnknownName:
-        pass  # a name that several GPUs share is the beginning of theirs
     full = f"{gpu}{mark}{rest}"
     shapes = frozenset(shape for shape in known if f"{shape}-".casefold().startswith(f"{full}-".casefold()))
     others |= frozenset(each for each in lost if each == full)

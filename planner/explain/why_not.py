@@ -77,7 +77,9 @@ def _priced(
         return Answer(model, wanted.name, "", "chosen", f"the plan serves {named} on it: {pools}")
     found = trials.plan_on(spec, _restricted(table, model, wanted, asked))
     if found is None or found.objective is None or plan.objective is None:
-        return Answer(model, wanted.name, "", "no-fleet", f"no fleet within all limits serves {named} on it alone")
+        return Answer(
+            model, wanted.name, "", "no-fleet", f"no fleet that serves {named} on it alone was found within all limits"
+        )
     own = [p for p in found.pools if p.model == model and pool_shape(p) in wanted.shapes]
     replicas, gpus = sum(p.replicas for p in own), sum(p.gpus for p in own)
     short = " and ".join(dict.fromkeys(p.limited_by for p in own))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -17,14 +17,19 @@ def ways_of(report: InfeasibleReport) -> list[list[Relaxation]]:
 
 
 def changed(text: str, changes: Sequence[Relaxation]) -> str:
-    """Return a spec with values replaced. Names of keys must hold no dots, offers must have names."""
+    """Return a spec with the changes of a way made."""
+    return set_values(text, {change.key: change.to for change in changes})
+
+
+def set_values(text: str, values: Mapping[str, str]) -> str:
+    """Return a spec with values, written as YAML, at keys. Names must hold no dots, offers must have names."""
     data = yaml.safe_load(text)
-    for change in changes:
-        *above, last = change.key.split(".")
+    for key, value in values.items():
+        *above, last = key.split(".")
         node = data
         for name in above:
             node = _below(node, name)
-        node[last] = yaml.safe_load(change.to)
+        node[last] = yaml.safe_load(value)
     return yaml.safe_dump(data, sort_keys=False)
 
 
