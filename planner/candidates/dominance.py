@@ -55,12 +55,15 @@ def kept_formats(arrays: ShapeArrays) -> tuple[Indices, list[Rejection]]:
 
 
 def _format_reason(shape: Shape, twin: Shape) -> str:
-    own, other = shape.budget, twin.budget
-    lighter = f"{other.weights_bytes / GIB:.1f} instead of {own.weights_bytes / GIB:.1f} GiB of weights per GPU and "
+    pairs = [
+        (f"{s.budget.weights_bytes / GIB:.1f} GiB of weights per GPU", f"room for {s.budget.kv_tokens:,.0f} tokens")
+        for s in (twin, shape)
+    ]
+    better = [f"{other} instead of {own}" for other, own in zip(*pairs, strict=True) if other != own]
+    here = " and ".join(better) or f"as here, with {' and '.join(pairs[0])} in both"
     return (
         f"{twin.weights} weights with {twin.kv_cache} KV are at least as fast and as small wherever these formats fit: "
-        f"here {lighter if shape.weights != twin.weights else ''}room for {other.kv_tokens:,.0f} instead of "
-        f"{own.kv_tokens:,.0f} tokens"
+        f"{here}"
     )
 
 

@@ -88,24 +88,24 @@ def growth(plan: Plan) -> list[Block]:
 
 
 def why_not(plan: Plan, answers: Sequence[Answer]) -> list[Block]:
-    """Return one paragraph for each shape and what it would serve."""
+    """Return one line for each shape and what it would serve."""
     cost = plan.objective.usd_per_hour if plan.objective is not None else 0.0
-    together: dict[str, list[str]] = {}
-    for a in answers:
-        title = figures.visible(f"{a.shape} for {a.workload or a.model or 'all models'}")
-        together.setdefault(title, []).extend(_answer(a, cost))
-    return [Lines(title, tuple(lines)) for title, lines in together.items()]
+    return [Lines("Why not", tuple(f"{_subject(a)}: {_answer(a, cost)}." for a in answers))]
 
 
-def _answer(answer: Answer, usd_per_hour: float) -> tuple[str, ...]:
+def _subject(answer: Answer) -> str:
+    return figures.visible(f"{answer.shape} for {answer.workload or answer.model or 'all models'}")
+
+
+def _answer(answer: Answer, usd_per_hour: float) -> str:
     reason = figures.visible(answer.reason)
     if answer.rule in ("chosen", "no-fleet"):
-        return (f"{reason}.",)
+        return reason
     if answer.usd_per_hour is None or answer.more_usd_per_hour is None:
-        return (f"ruled out by {answer.rule}: {reason}.",)
+        return f"ruled out by {answer.rule}: {reason}"
     change = "costs more" if answer.more_usd_per_hour > 0.0 else "costs no more"
     costs = f"{figures.usd(answer.usd_per_hour)} instead of {figures.usd(usd_per_hour)} per hour"
-    return (f"is possible, and {change}: {costs} ({signed(answer.more_usd_per_hour)}).", f"{reason}.")
+    return f"possible, and {change}: {costs} ({signed(answer.more_usd_per_hour)}); {reason}"
 
 
 def sensitivities(found: Sequence[Sensitivity]) -> list[Block]:
@@ -138,7 +138,8 @@ def _difference(found: Sensitivity) -> str:
 
 def signed(usd: float) -> str:
     """Return money with its direction."""
-    return f"{'-' if usd < 0.0 else '+'}{figures.usd(abs(usd))}"
+    sign = "" if usd == 0.0 else "-" if usd < 0.0 else "+"
+    return f"{sign}{figures.usd(abs(usd))}"
 
 
 def as_data(

@@ -51,7 +51,7 @@ def test_why_not_finds_the_spec_beside_the_plan(tiny: Path) -> None:
     done = run("explain", tiny, "--why-not", "l40s-tp1-int4")
 
     assert (done.code, done.err) == (0, "")
-    assert done.out.startswith("L40S-tp1-int4-kvbf16 for chat\n  ruled out by quality-floor: ")
+    assert done.out.startswith("Why not\n  L40S-tp1-int4-kvbf16 for chat: ruled out by quality-floor: ")
 
 
 def test_why_not_as_data(tiny: Path) -> None:
