@@ -22,8 +22,12 @@ from planner.spec import FleetSpec
 
 MOST_UNSERVED = 3
 MOST_VALUES = 3
+MOST_KEYS = 12
 DEEPEST = 3
 NOT_ALL = "the search was cut short: other changes may be cheaper, and the keys in the way may not all be needed"
+AT_THE_MIX = (
+    "the limits leave fleets, but none whose pools keep the latency limits at the mix of workloads that they get"
+)
 NO_WAY = "no change of these keys was found that leaves a shape"
 
 
@@ -169,15 +173,20 @@ def _of_limits(spec: FleetSpec, problem: FleetProblem, trials: Trials) -> _Findi
 
     broken = [limit for limit in limits if limit.breaks(problem, free)]
     # The limits that the best fleet without any breaks are nearly always the conflict: look among them first.
-    conflict = minimal_conflict(broken if is_infeasible(broken) else limits, is_infeasible)
+    clashing = next((each for each in (broken, limits) if is_infeasible(each)), None)
+    conflict = minimal_conflict(clashing, is_infeasible) if clashing is not None else broken
     ways = [way for limit in conflict if (way := _raised(spec, problem, [limit], trials)) is not None]
     if not ways:
         conflict += further_conflicts(limits, conflict, is_infeasible)
         together = _fewest(problem, broken, trials)
         ways = [way for way in [_raised(spec, problem, together, trials)] if way is not None]
     ways += [Way((c,), p, serves_less=True) for c, p in less_traffic(spec, problem, free, trials)]
-    keys = tuple(Conflict(key=limit.key, value=limit.text(limit.value)) for limit in conflict)
-    return _Finding(keys, (_verdict(keys, ways),), tuple(ways))
+    keys = _keys(conflict)
+    return _Finding(keys, (_verdict(keys, ways) if clashing is not None else AT_THE_MIX,), tuple(ways))
+
+
+def _keys(limits: Sequence[Limit]) -> tuple[Conflict, ...]:
+    return tuple(Conflict(key=limit.key, value=limit.text(limit.value)) for limit in limits)
 
 
 def _verdict(keys: Sequence[Conflict], ways: Sequence[Way]) -> str:

@@ -45,9 +45,12 @@ def answers_about(
     asked = frozenset(pool.workloads if pool is not None else table.workloads)
     found = [a for a in ruled_out(table, wanted) if a.model in ("", *models) and a.workload in ("", *asked)]
     for model in models:
-        able = asked & _serving(table, model, wanted)
+        usable = [c for c in table.candidates if c.shape.model == model and c.shape.name in wanted.shapes]
+        able = asked & {w for c in usable for w in c.services}
         if able:
-            found.append(_priced(plan, spec, table, trials, model, wanted, able))
+            names = frozenset(c.shape.name for c in usable)
+            meant = replace(wanted, name=min(names) if len(names) == 1 else wanted.name, shapes=names)
+            found.append(_priced(plan, spec, table, trials, model, meant, able))
     return found
 
 
@@ -58,12 +61,6 @@ def ruled_out(table: CandidateTable, wanted: Named) -> list[Answer]:
         for r in table.rejections
         if (r.shape in wanted.shapes if r.shape and r.model else (r.shape or r.gpu) in wanted.others)
     ]
-
-
-def _serving(table: CandidateTable, model: str, wanted: Named) -> frozenset[str]:
-    """Return the workloads of a model that some of the shapes may serve."""
-    own = (c for c in table.candidates if c.shape.model == model and c.shape.name in wanted.shapes)
-    return frozenset(w for c in own for w in c.services)
 
 
 def _priced(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from planner.explain.sensitivity import Sensitivity
-from planner.explain.why_not import Answer
 from planner.plan.schema import Plan, Pool, RowLoad
 from planner.report import figures
 from planner.report.content import Block, Lines, Table, numbers, texts
+
+if TYPE_CHECKING:  # these load the solver, which a plan alone does not need
+    from planner.explain.sensitivity import Sensitivity
+    from planner.explain.why_not import Answer
 
 RESOURCES = {
     "hbm_budget": "KV cache",

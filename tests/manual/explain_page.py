@@ -16,12 +16,12 @@ from planner.cli.explain import explain
 from planner.cli.solve import solve
 
 ROOT = Path(__file__).parents[2]
-SPEC = "specs/examples/owned-hardware.yaml"
+OWNED, STAGING = "specs/examples/owned-hardware.yaml", "specs/staging.yaml"
 INFEASIBLE = "tests/data/infeasible/memory.yaml"
-EXAMPLES: Mapping[str, str] = {
-    "scarce": "",
-    "why-not": "--why-not a100-sxm-80gb-tp2-int8",
-    "sensitivities": "--sensitivities",
+EXAMPLES: Mapping[str, tuple[str, str]] = {
+    "scarce": (OWNED, ""),
+    "why-not": (STAGING, "--why-not l40s-tp1 --pool chat"),
+    "sensitivities": (OWNED, "--sensitivities"),
 }
 WAYS = "What would make it feasible\n"
 
@@ -35,18 +35,18 @@ def _run(command: Callable[..., None], *arguments: str) -> str:
 
 
 @cache
-def _plan() -> str:
+def _plan(spec: str) -> str:
     path = Path(tempfile.mkdtemp()) / "plan.json"
-    _run(solve, str(ROOT / SPEC), "--quiet", "--format", "json", "--out", str(path))
+    _run(solve, str(ROOT / spec), "--quiet", "--format", "json", "--out", str(path))
     return str(path)
 
 
-def example(flags: str) -> str:
+def example(spec: str, flags: str) -> str:
     """Return the commands with what the last one prints, as a block of the page."""
-    printed = _run(explain, _plan(), "--spec", str(ROOT / SPEC), *shlex.split(flags))
+    printed = _run(explain, _plan(spec), "--spec", str(ROOT / spec), *shlex.split(flags))
     if flags == "--sensitivities":
         printed = printed[printed.index("What a change would cost") :]
-    commands = f"$ planner solve {SPEC} --out plan.json\n$ planner explain plan.json {flags}".rstrip()
+    commands = f"$ planner solve {spec} --out plan.json\n$ planner explain plan.json {flags}".rstrip()
     return f"```text\n{commands}\n{printed.rstrip()}\n```"
 
 
@@ -60,4 +60,4 @@ def infeasible() -> str:
 
 def explain_parts() -> dict[str, Callable[[], str]]:
     """Return the generated parts of the page by name."""
-    return {**{name: partial(example, flags) for name, flags in EXAMPLES.items()}, "infeasible": infeasible}
+    return {**{name: partial(example, *asked) for name, asked in EXAMPLES.items()}, "infeasible": infeasible}
