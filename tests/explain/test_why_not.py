@@ -133,7 +133,7 @@ def test_a_gpu_alone_stands_for_all_of_its_shapes(two: tuple[Plan, FleetSpec, Tr
     unused = {"L40S", "A10G"} - {p.gpu for p in plan.pools if p.model == "chat"}
     answers = asked(two, min(unused).lower(), "chat")
 
-    assert [a.shape for a in answers if a.rule == "allowed"] == [min(unused)]
+    assert len([a for a in answers if a.rule == "allowed"]) == 1
     assert all(a.shape.startswith(min(unused)) for a in answers)
 
 
