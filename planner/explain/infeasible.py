@@ -17,7 +17,7 @@ from planner.explain.trials import WAY_GAP, Trials, unserved
 from planner.explain.wishes import Wish, only, wishes_of
 from planner.plan.schema import Conflict, InfeasibleReport, Plan, Relaxation
 from planner.program.data import FleetProblem
-from planner.solve.outcome import Solution, Solved, Unproven
+from planner.solve.outcome import Infeasible, Solution, Solved, Unproven
 from planner.spec import FleetSpec
 
 MOST_UNSERVED = 3
@@ -28,6 +28,8 @@ NOT_ALL = "the search was cut short: other changes may be cheaper, and the keys 
 AT_THE_MIX = (
     "the limits leave fleets, but none whose pools keep the latency limits at the mix of workloads that they get"
 )
+NOT_EVEN = "no fleet meets the spec even without budget, stock, limits, spares and rules on shapes"
+NONE_FOUND = "no fleet was found even without budget, stock, limits, spares and rules on shapes"
 NO_WAY = "no change of these keys was found that leaves a shape"
 
 
@@ -161,25 +163,34 @@ def _together(
 def _of_limits(spec: FleetSpec, problem: FleetProblem, trials: Trials) -> _Finding:
     """Find the limits of the program that conflict, and the values with which a fleet exists."""
     limits = limits_of(spec, problem, trials.catalog)
-    free = _solution(trials, _without(problem, limits))
-    if free is None:
-        reason = "no fleet meets the spec even without budget, stock, limits, spares and rules on shapes"
-        return _Finding(
-            tuple(Conflict(key=limit.key, value=limit.text(limit.value)) for limit in limits), (reason,), ()
-        )
+    outcome = trials.solve(_without(problem, limits), WAY_GAP)
+    if not isinstance(outcome, Solved | Unproven):
+        reason = NOT_EVEN if isinstance(outcome, Infeasible) else NONE_FOUND
+        return _Finding(_keys(limits[:MOST_KEYS]), (reason,), ())
+    free = outcome.solution
 
     def is_infeasible(kept: Sequence[Limit]) -> bool:
-        return trials.is_infeasible(_without(problem, [x for x in limits if not any(x is each for each in kept)]))
+        limited = _without(problem, [x for x in limits if not any(x is each for each in kept)])
+        budget = limited.budget_usd_per_h
+        # No fleet costs less than the bound of the one without limits: that alone may be proof enough.
+        if budget is not None and problem.objective == "cost" and budget < free.bound:
+            return True
+        return trials.is_infeasible(limited)
+
+    def without(dropped: Sequence[Limit]) -> Solution | None:
+        if all(any(x is each for each in dropped) for x in broken):
+            return free  # it breaks nothing else
+        return _solution(trials, _without(problem, dropped))
 
     broken = [limit for limit in limits if limit.breaks(problem, free)]
     # The limits that the best fleet without any breaks are nearly always the conflict: look among them first.
     clashing = next((each for each in (broken, limits) if is_infeasible(each)), None)
     conflict = minimal_conflict(clashing, is_infeasible) if clashing is not None else broken
-    ways = [way for limit in conflict if (way := _raised(spec, problem, [limit], trials)) is not None]
+    ways = [way for limit in conflict if (way := _raised(spec, problem, [limit], without, trials)) is not None]
     if not ways:
         conflict += further_conflicts(limits, conflict, is_infeasible)
         together = _fewest(problem, broken, trials)
-        ways = [way for way in [_raised(spec, problem, together, trials)] if way is not None]
+        ways = [way for way in [_raised(spec, problem, together, without, trials)] if way is not None]
     ways += [Way((c,), p, serves_less=True) for c, p in less_traffic(spec, problem, free, trials)]
     keys = _keys(conflict)
     return _Finding(keys, (_verdict(keys, ways) if clashing is not None else AT_THE_MIX,), tuple(ways))
@@ -207,9 +218,15 @@ def _solution(trials: Trials, problem: FleetProblem) -> Solution | None:
     return outcome.solution if isinstance(outcome, Solved | Unproven) else None
 
 
-def _raised(spec: FleetSpec, problem: FleetProblem, limits: Sequence[Limit], trials: Trials) -> Way | None:
+def _raised(
+    spec: FleetSpec,
+    problem: FleetProblem,
+    limits: Sequence[Limit],
+    without: Callable[[Sequence[Limit]], Solution | None],
+    trials: Trials,
+) -> Way | None:
     """Raise limits to what the best fleet without them needs, and plan the spec with exactly those values."""
-    found = _solution(trials, _without(problem, limits)) if limits else None
+    found = without(limits) if limits else None
     if found is None:
         return None
     for step in range(MOST_VALUES):

@@ -19,9 +19,10 @@ from planner.spec import FleetSpec
 ANY_FLEET_GAP = 0.5  # where only the existence of a fleet is asked for
 WAY_GAP = 0.02  # what a way out costs is told to this share, since several are planned
 SEARCH_NODES = 2000
-MOST_SOLVES = 40
-LEAST_SOLVES = 12
-CANDIDATE_SOLVES = 4000  # candidates times solves that take seconds
+MOST_SOLVES = 60
+LEAST_SOLVES = 10
+CANDIDATE_SOLVES = 6000  # candidates times solves that take seconds
+SOLVES_OF_A_PLAN = 3  # pools are rated at their mix and the program is solved again
 
 
 @dataclass
@@ -72,13 +73,13 @@ class Trials:
 
     def plan_on(self, spec: FleetSpec, table: CandidateTable) -> Plan | None:
         """Plan a variant with the candidates of a table; None when no fleet was found or no solves are left."""
-        if unserved(table) or not self._take():
+        if unserved(table) or not self._take(SOLVES_OF_A_PLAN):
             return None
         plan = self.plan_spec(spec, table)
         return plan if plan.objective is not None else None
 
-    def _take(self) -> bool:
-        self.solves += 1
+    def _take(self, solves: int = 1) -> bool:
+        self.solves += solves
         return not self.exhausted
 
 
