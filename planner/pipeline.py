@@ -12,26 +12,28 @@ from pathlib import Path
 from planner import __version__
 from planner.candidates.knowledge import Knowledge
 from planner.candidates.table import build_table
-from planner.candidates.types import Assumption
+from planner.candidates.types import Assumption, CandidateTable
 from planner.catalog import Catalog
 from planner.diagnostics import DiagnosticError
+from planner.explain.infeasible import explain_infeasible
+from planner.explain.trials import WAY_GAP, Trials, unserved
 from planner.physics.constants import SpeedConstants
 from planner.plan.audit import audit, in_words
 from planner.plan.build import Context, build_plan, infeasible_plan, unsolved_plan
-from planner.plan.infeasible import explain_limits, explain_unserved
 from planner.plan.io import sha256
 from planner.plan.rerate import Settled, settle
-from planner.plan.schema import Digests, Plan, Status, Versions
+from planner.plan.schema import Digests, InfeasibleReport, Plan, Status, Versions
 from planner.policy import evaluate
 from planner.policy.facts import PlanFacts
 from planner.program.data import FleetProblem
-from planner.program.problem import fleet_problem, with_services
+from planner.program.problem import fleet_problem, gpu_limits, with_services
 from planner.solve.fleet import Answered, SolveLimits, mend, solve
 from planner.solve.outcome import Infeasible, Solution, Unproven, Unsolved
 from planner.solve.packing import Packing
 from planner.spec import FleetSpec, LoadedSpec
 
 MOST_ROUNDS = 12
+NO_LIMIT = 1_000_000  # solves of variants that a user asks for one by one
 VISIBLE_SHARE = 1e-3  # smaller changes of the bound are not worth a line
 Progress = Callable[[str, float], None]
 """Called with the name of a finished stage and the seconds it took."""
@@ -97,16 +99,43 @@ def make_plan(prepared: Prepared, options: Options, progress: Progress = lambda 
     knowledge = Knowledge.of(catalog, spec.planning.confidence)
     table = build_table(spec, catalog, knowledge)
     clock.lap("candidates")
-    as_of = spec.planning.as_of or catalog.newest_price_date()
-    context = Context(spec, table, as_of, _digests(prepared, as_of, options), _versions())
-    unserved = explain_unserved(spec, table)
-    if unserved is not None:
-        return infeasible_plan(context, unserved)
+    context = _context(prepared, spec, table, options)
     gap = options.gap if options.gap is not None else spec.planning.gap
     limits = SolveLimits(gap, None if options.time_limit_s is None else time.monotonic() + options.time_limit_s)
     plan = _solve_and_audit(context, catalog, knowledge.constants, limits, options, clock)
     clock.lap("plan")
+    if plan.status == "infeasible":
+        rough = replace(limits, gap=max(limits.gap, WAY_GAP))
+        report = explain_infeasible(spec, table, _trials(prepared, knowledge, options, rough))
+        plan = infeasible_plan(context, report)
+        clock.lap("explain")
     return plan
+
+
+def variants(prepared: Prepared, plan: Plan) -> tuple[FleetSpec, Trials]:
+    """Return the spec of a plan as of its day, and the means to plan variants of it to the gap of that plan."""
+    options = Options(as_of=date.fromisoformat(plan.as_of))
+    spec = _dated(prepared.spec, prepared.catalog, options)
+    reached = plan.objective.gap if plan.objective is not None else 0.0
+    knowledge = Knowledge.of(prepared.catalog, spec.planning.confidence)
+    trials = _trials(prepared, knowledge, options, SolveLimits(max(reached, spec.planning.gap)))
+    return spec, replace(trials, most_solves=NO_LIMIT)
+
+
+def _context(prepared: Prepared, spec: FleetSpec, table: CandidateTable, options: Options) -> Context:
+    as_of = spec.planning.as_of or prepared.catalog.newest_price_date()
+    return Context(spec, table, as_of, _digests(prepared, as_of, options), _versions())
+
+
+def _trials(prepared: Prepared, knowledge: Knowledge, options: Options, limits: SolveLimits) -> Trials:
+    """Return the means to plan variants of a spec within `limits`."""
+
+    def plan_spec(spec: FleetSpec, table: CandidateTable) -> Plan:
+        context, silent = _context(prepared, spec, table, options), _Clock(lambda _stage, _s: None)
+        asked = replace(options, write_lp=None)
+        return _solve_and_audit(context, prepared.catalog, knowledge.constants, limits, asked, silent)
+
+    return Trials(prepared.catalog, knowledge, plan_spec, deadline_s=limits.deadline_s)
 
 
 def _dated(spec: FleetSpec, catalog: Catalog, options: Options) -> FleetSpec:
@@ -118,10 +147,14 @@ def _dated(spec: FleetSpec, catalog: Catalog, options: Options) -> FleetSpec:
 def _solve_and_audit(
     context: Context, catalog: Catalog, constants: SpeedConstants, limits: SolveLimits, options: Options, clock: _Clock
 ) -> Plan:
-    """Solve, assess the pools at their mix, lower what does not hold, and solve again until everything does."""
+    """Solve, assess the pools at their mix, lower what does not hold, and solve again until everything does.
+
+    The plan of a spec without a fleet does not say yet what is in the way.
+    """
     spec, table = context.spec, context.table
-    gpu_limits = {catalog.gpu(name).name: n for name, n in sorted(spec.supply.limits.gpus.items())}
-    problem = fleet_problem(spec, table, gpu_limits)
+    if unserved(table):
+        return infeasible_plan(context, InfeasibleReport(reason="some workload has no candidate"))
+    problem = fleet_problem(spec, table, gpu_limits(spec, catalog))
     if options.write_lp is not None:
         _write_lp(problem, options.write_lp)
     answered = solve(problem, limits)
@@ -129,7 +162,7 @@ def _solve_and_audit(
         clock.lap("solve")
         outcome, packing, problem = answered.outcome, answered.packing, answered.problem
         if isinstance(outcome, Infeasible):
-            return infeasible_plan(context, explain_limits(spec, problem, limits))
+            return infeasible_plan(context, InfeasibleReport(reason=outcome.reason))
         if isinstance(outcome, Unsolved) or packing is None:
             return unsolved_plan(context, "a limit was reached before any fleet was found")
         found = settle(table, problem, outcome.solution, constants)
@@ -165,7 +198,7 @@ def _audited(
     usd_per_h = sum(offers[name].usd_per_node_h * count for name, count in packing.count().items())
     bought = [offers[name] for name in packing.count()]
     policies = evaluate(spec, PlanFacts(usd_per_h * spec.planning.hours_per_month, bought, catalog), context.as_of)
-    plan = build_plan(context, found.problem, found.solution, packing, found.drafts, status, policies)
+    plan = build_plan(context, found.problem, found.solution, packing, found.drafts, constants, status, policies)
     violations = audit(plan, spec, table, catalog, constants, found.reroutes)
     if violations:
         raise BrokenPlan(in_words(violations))
@@ -178,12 +211,15 @@ def _write_lp(problem: FleetProblem, path: Path) -> None:
     write_lp(problem, path)
 
 
+def spec_digest(loaded: LoadedSpec) -> str:
+    """Return the digest of the text of a spec."""
+    return sha256("\n".join(loaded.document.lines) if loaded.document is not None else "")
+
+
 def _digests(prepared: Prepared, as_of: date, options: Options) -> Digests:
-    document = prepared.loaded.document
-    text = "\n".join(document.lines) if document is not None else ""
     catalog = prepared.catalog.digest()
     calibration = sha256(repr(sorted(prepared.catalog.calibration().items())))
-    spec = sha256(text)
+    spec = spec_digest(prepared.loaded)
     brought = "".join(f"{entry.model_dump_json()}\n" for entry in prepared.catalog.added.values())
     inputs = sha256(f"{spec}\n{catalog}\n{as_of.isoformat()}\n{options.gap}\n{__version__}{brought}")
     return Digests(spec=spec, catalog=catalog, calibration=calibration, inputs=inputs, plan="")

@@ -120,7 +120,7 @@ def plan_text(text: str, catalog: Catalog) -> Planned:
         problem = with_services(problem, found.table)
     assert isinstance(found, Settled)
     context = Context(spec, found.table, AS_OF, DIGESTS, VERSIONS)
-    plan = build_plan(context, found.problem, found.solution, packing, found.drafts, "solved")
+    plan = build_plan(context, found.problem, found.solution, packing, found.drafts, knowledge.constants, "solved")
     return Planned(spec, found.table, found.problem, found.solution, packing, plan, knowledge, found.reroutes)
 
 

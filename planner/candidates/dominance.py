@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.candidates.pairs import Indices, ShapeArrays
-from planner.candidates.types import Array, Candidate, Rejection
+from planner.candidates.types import Array, Candidate, Rejection, Shape
 from planner.physics.step import SHARED_FIELDS
 
 DOMINATED_RULE = "dominated"
@@ -18,6 +18,7 @@ RATE_FIELDS = ("_per_s",)  # achievable rates describe the seconds, they cost no
 NEUTRAL_FIELDS = frozenset({"window_tokens", "half_tokens", "data_ranks", "expert_share", "expert_miss_log"})
 FASTER_WHEN_LARGER = frozenset({"streams"})
 CEIL_SLACK = 1e-9
+GIB = 2.0**30
 MOST_COPIES = 64  # no replica takes more GPUs than this
 
 Formats = tuple[str, str]
@@ -42,17 +43,28 @@ def kept_formats(arrays: ShapeArrays) -> tuple[Indices, list[Rejection]]:
             if other != formats and other not in replaced and _covers(by_formats[other], by_formats[formats], costs):
                 replaced[formats] = other
                 break
-    rejections = [
-        Rejection(DOMINATED_RULE, s.model, s.name, s.gpu, _format_reason(replaced[s.weights, s.kv_cache]))
-        for s in arrays.shapes
-        if (s.weights, s.kv_cache) in replaced
-    ]
+    rejections: list[Rejection] = []
+    for shape in arrays.shapes:
+        if (shape.weights, shape.kv_cache) in replaced:
+            formats = replaced[shape.weights, shape.kv_cache]
+            twin = arrays.shapes[by_formats[formats][shape.gpu, shape.layout]]
+            reason = _format_reason(shape, twin)
+            rejections.append(Rejection(DOMINATED_RULE, shape.model, shape.name, shape.gpu, reason))
     keep = [i for i, s in enumerate(arrays.shapes) if (s.weights, s.kv_cache) not in replaced]
     return np.array(keep, dtype=np.intp), rejections
 
 
-def _format_reason(other: Formats) -> str:
-    return f"{other[0]} weights with {other[1]} KV are at least as fast and as small wherever these formats fit"
+def _format_reason(shape: Shape, twin: Shape) -> str:
+    pairs = [
+        (f"{s.budget.weights_bytes / GIB:.1f} GiB of weights per GPU", f"room for {s.budget.kv_tokens:,.0f} tokens")
+        for s in (twin, shape)
+    ]
+    better = [f"{other} instead of {own}" for other, own in zip(*pairs, strict=True) if other != own]
+    here = " and ".join(better) or f"as here, with {' and '.join(pairs[0])} in both"
+    return (
+        f"{twin.weights} weights with {twin.kv_cache} KV are at least as fast and as small wherever these formats fit: "
+        f"{here}"
+    )
 
 
 def _costs(arrays: ShapeArrays) -> Array:
@@ -79,8 +91,10 @@ def _covers(other: dict[tuple[str, object], int], formats: dict[tuple[str, objec
     return bool((costs[rows] <= costs[list(formats.values())]).all())
 
 
-def kept_candidates(candidates: Sequence[Candidate], spare_replicas: int = 0) -> list[Candidate]:
+def kept_candidates(candidates: Sequence[Candidate], spare_replicas: int = 0) -> tuple[list[Candidate], dict[str, str]]:
     """Return the candidates that no other of the same model, GPU type, formats and cells replaces k-fold.
+
+    And, by the name of a shape that lost a candidate so, what replaces it.
 
     Exact: the replacement serves the same workloads, uses no more GPUs of the same type at no higher node size, and covers
     every capacity row. With several spares one pool of two loses what two pools of one keep, so copies do not replace one
@@ -96,22 +110,39 @@ def kept_candidates(candidates: Sequence[Candidate], spare_replicas: int = 0) ->
         sorted(groups[key], key=lambda c: (c.shape.gpus, c.min_replicas, -c.mean_batch, c.name))
         for key in sorted(groups)
     ]
-    kept = [
-        c for group, replaces in zip(each, _replaces(each, most_copies), strict=True) for c in _alive(group, replaces)
-    ]
-    return sorted(kept, key=lambda c: c.name)
+    kept: list[Candidate] = []
+    reasons: dict[str, str] = {}
+    for group, copies in zip(each, _copies(each, most_copies), strict=True):
+        kept += _alive(group, copies, reasons)
+    return sorted(kept, key=lambda c: c.name), reasons
 
 
-def _alive(members: list[Candidate], replaces: NDArray[np.bool_]) -> list[Candidate]:
+def _alive(members: list[Candidate], copies: NDArray[np.intp], reasons: dict[str, str]) -> list[Candidate]:
     alive: list[int] = []
     for j in range(len(members)):
-        if not replaces[alive, j].any():
-            alive = [i for i in alive if not replaces[j, i]] + [j]
+        better = next((i for i in alive if copies[i, j]), None)
+        if better is not None:
+            reasons.setdefault(members[j].shape.name, _reason(members[better], members[j], int(copies[better, j])))
+            continue
+        for i in alive:
+            if copies[j, i]:
+                reasons.setdefault(members[i].shape.name, _reason(members[j], members[i], int(copies[j, i])))
+        alive = [i for i in alive if not copies[j, i]] + [j]
     return [members[i] for i in alive]
 
 
-def _replaces(groups: list[list[Candidate]], most_copies: int) -> list[NDArray[np.bool_]]:
-    """Tell, for [i, j] of each group, whether k replicas of i do all that one of j does, wherever j may be used.
+def _reason(better: Candidate, worse: Candidate, copies: int) -> str:
+    served = " and ".join(sorted(worse.services))
+    return (
+        f"{copies} x {better.shape.name} on {copies * better.shape.gpus} GPUs carry as much of {served} "
+        f"as one replica of it on {worse.shape.gpus}"
+    )
+
+
+def _copies(groups: list[list[Candidate]], most_copies: int) -> list[NDArray[np.intp]]:
+    """Return, for [i, j] of each group, how many replicas of i do all that one of j does.
+
+    That is wherever j may be used; 0 where no number does.
 
     All pairs of all groups are compared at once: groups are many and small.
     """
@@ -148,8 +179,9 @@ def _replaces(groups: list[list[Candidate]], most_copies: int) -> list[NDArray[n
         & (least[i] <= copies * least[j])
         & (i != j)
     )
+    counts = np.where(replaces, np.minimum(copies, most_copies), 0.0).astype(np.intp)
     ends = np.cumsum([size * size for size in sizes])
-    return [part.reshape(size, size) for part, size in zip(np.split(replaces, ends[:-1]), sizes, strict=True)]
+    return [part.reshape(size, size) for part, size in zip(np.split(counts, ends[:-1]), sizes, strict=True)]
 
 
 def _excess(asked: Array, rows: list[Array], serves: NDArray[np.bool_]) -> Array:

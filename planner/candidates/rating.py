@@ -120,12 +120,13 @@ def _latency_rejections(arrays: ShapeArrays, workloads: Sequence[ResolvedWorkloa
     rejections: list[Rejection] = []
     for i, j in np.argwhere(found.missed).tolist():
         shape, workload, key = arrays.shapes[i], workloads[j], str(found.binding[i, j])
+        slo, reach, reason = "", 0.0, "no sequence of this workload fits the KV pool"
         if key in workload.spec.slo:
-            limit, reach = workload.spec.slo[key], float(found.best_s[i, j])
-            reason = f"{key} of {in_words(limit)}: the best an idle replica reaches is {in_words(reach)}"
-        else:
-            reason = "no sequence of this workload fits the KV pool"
-        rejections.append(Rejection(LATENCY_RULE, shape.model, shape.name, shape.gpu, reason, workload.name))
+            slo, reach = key, float(found.best_s[i, j])
+            limit = in_words(workload.spec.slo[key])
+            reason = f"{key} of {limit}: the best an idle replica reaches is {in_words(reach)}"
+        rejected = Rejection(LATENCY_RULE, shape.model, shape.name, shape.gpu, reason, workload.name, slo, reach)
+        rejections.append(rejected)
     return rejections
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from planner.candidates.types import ResolvedModel
-from planner.physics.memory import HbmBudget, hbm_budget
+from planner.physics.memory import HbmBudget, UnknownArchitecture, hbm_budget
 from planner.physics.types import Device, Layout
 
 
@@ -53,6 +53,14 @@ class Draft:
             engine.gpu_memory_utilization,
             engine.chunked_prefill,
         )
+
+    @property
+    def shortfall_bytes(self) -> float:
+        """Memory that a GPU lacks, 0 where the KV cache has no known size."""
+        try:
+            return self.budget.shortfall_bytes
+        except UnknownArchitecture:
+            return 0.0
 
 
 @dataclass(frozen=True)

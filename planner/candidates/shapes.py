@@ -93,7 +93,9 @@ def _sift(drafts: list[Draft], rules: tuple[Rule, ...], knowledge: Knowledge) ->
             shapes.append(shape)
         elif failed is not None:
             rule, why = failed
-            rejections.append(Rejection(rule.name, draft.model.name, _label(draft), draft.device.name, why))
+            short = draft.shortfall_bytes if rule.name == FIT_RULE else 0.0
+            label, gpu = _label(draft), draft.device.name
+            rejections.append(Rejection(rule.name, draft.model.name, label, gpu, why, short_bytes=short))
     return shapes, rejections
 
 

@@ -31,11 +31,18 @@ from planner.spec import FleetSpec
 
 SELECTOR_RULE = "selector"
 LEAST_MODELS_SHARED_OUT = 8  # fewer are rated sooner in this process than workers start
+NOWHERE = "no nodes on offer that hold it are allowed for any workload that it serves"
 Cells = Mapping[tuple[str, tuple[str, ...]], tuple[str, ...]]
+Rated = tuple[list[Candidate], list[Rejection], dict[str, str]]
+Memo = dict[str, Rated]
+"""What the models of earlier specs were rated to, for variants of a spec that leave most models as they are."""
 
 
-def build_table(spec: FleetSpec, catalog: Catalog, knowledge: Knowledge) -> CandidateTable:
-    """Return every candidate of a spec with the supply it may use, and every rejection."""
+def build_table(spec: FleetSpec, catalog: Catalog, knowledge: Knowledge, memo: Memo | None = None) -> CandidateTable:
+    """Return every candidate of a spec with the supply it may use, and every rejection.
+
+    With a `memo`, which belongs to one catalog and confidence, models that were rated before are not rated again.
+    """
     models = resolve_models(spec, catalog)
     workloads = resolve_workloads(spec, models)
     supply = build_supply(spec, catalog)
@@ -47,19 +54,29 @@ def build_table(spec: FleetSpec, catalog: Catalog, knowledge: Knowledge) -> Cand
     cells = _cells(supply.offers, admitted)
     node_sizes = _node_sizes(supply.offers)
     served = {name: [w for w in workloads.values() if w.model == name] for name in models}
-    unrated = [name for name in models if served[name] and shapes[name]]
+    keys = {
+        name: _rating_key(models[name], served[name], shapes[name], cells, node_sizes)
+        for name in models
+        if served[name] and shapes[name]
+    }
+    known = {} if memo is None else memo
+    unrated = [name for name, key in keys.items() if key not in known]
 
-    def rated(name: str) -> tuple[list[Candidate], list[Rejection]]:
+    def rated(name: str) -> Rated:
         model = models[name]
         found, lost = rate_shapes(kinds[name].arrays(model, shapes[name]), served[name], cells, node_sizes)
-        return kept_candidates(found, model.reliability.spare_replicas), lost
+        kept, replaced = kept_candidates(found, model.reliability.spare_replicas)
+        return kept, lost, replaced
 
+    ratings = in_order(rated, unrated, least_items=LEAST_MODELS_SHARED_OUT)
+    known |= {keys[name]: found for name, found in zip(unrated, ratings, strict=True)}
     candidates: list[Candidate] = []
-    for name, (kept, lost) in zip(unrated, in_order(rated, unrated, least_items=LEAST_MODELS_SHARED_OUT), strict=True):
+    for name, key in keys.items():
+        kept, lost, replaced = known[key]
         own = {shape.name: shape for shape in shapes[name]}
         candidates += [replace(c, shape=own[c.shape.name]) for c in kept]  # what workers return are copies
         rejections += lost
-        rejections += _dominated(shapes[name], kept, lost)
+        rejections += _dominated(shapes[name], kept, lost, replaced)
     candidates.sort(key=lambda c: c.name)
     rejections += supply.rejections
     rejections.sort(key=lambda r: (r.model, r.gpu, r.shape, r.workload, r.rule))
@@ -144,18 +161,27 @@ def _node_sizes(offers: Sequence[PricedOffer]) -> dict[str, frozenset[int]]:
     return {cell: frozenset(found) for cell, found in sorted(sizes.items())}
 
 
-def _dominated(shapes: Sequence[Shape], kept: Sequence[Candidate], rejections: Sequence[Rejection]) -> list[Rejection]:
+def _rating_key(
+    model: ResolvedModel,
+    served: Sequence[ResolvedWorkload],
+    shapes: Sequence[Shape],
+    cells: Cells,
+    node_sizes: Mapping[str, frozenset[int]],
+) -> str:
+    """Return all that the rating of a model depends on, within one catalog and confidence."""
+    asked = [(w.name, w.spec.model_dump_json()) for w in served]
+    where = [(s.name, s.node_gpus) for s in shapes]
+    return repr((model.name, model.spec.model_dump_json(), model.reliability, asked, where, cells, node_sizes))
+
+
+def _dominated(
+    shapes: Sequence[Shape], kept: Sequence[Candidate], rejections: Sequence[Rejection], replaced: Mapping[str, str]
+) -> list[Rejection]:
     """Return a rejection for each shape that was rated but left no candidate and has no rejection yet."""
     alive = {c.shape.name for c in kept}
     known = {(r.model, r.shape) for r in rejections}
     return [
-        Rejection(
-            DOMINATED_RULE,
-            s.model,
-            s.name,
-            s.gpu,
-            "another shape of this GPU type and formats replaces it on no more GPUs",
-        )
+        Rejection(DOMINATED_RULE, s.model, s.name, s.gpu, replaced.get(s.name, NOWHERE))
         for s in shapes
         if s.name not in alive and (s.model, s.name) not in known
     ]

@@ -32,6 +32,8 @@ class Rejection:
     """A candidate or a service that is ruled out, by which rule and with which numbers.
 
     `gpu` is empty for a rejection that holds on every GPU type. `workload` is named when only that service is ruled out.
+    Where a latency limit is missed, `slo` is its key and `best_s` what an idle replica reaches; `short_bytes` is what the
+    memory of a GPU lacks.
     """
 
     rule: str
@@ -40,6 +42,9 @@ class Rejection:
     gpu: str
     reason: str
     workload: str = ""
+    slo: str = ""
+    best_s: float = 0.0
+    short_bytes: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import date
 
 from planner.candidates.types import CandidateTable
+from planner.physics.constants import SpeedConstants
+from planner.plan.growth import growth_of
 from planner.plan.io import with_digest
 from planner.plan.nodes import committed_usd_per_h, plan_nodes
 from planner.plan.pools import PEAK, PoolDraft, plan_pools, pool_costs
@@ -46,6 +48,7 @@ def build_plan(
     solution: Solution,
     packing: Packing,
     drafts: list[PoolDraft],
+    constants: SpeedConstants,
     status: Status,
     policies: Sequence[PolicyResult] = (),
 ) -> Plan:
@@ -55,6 +58,7 @@ def build_plan(
     nodes = plan_nodes(table, packing)
     usd_per_h = sum(n.usd_per_hour for n in nodes)
     committed, idle = committed_usd_per_h(table, packing)
+    growth = growth_of(table, problem, solution, constants)
     plan = Plan(
         fleet=spec.fleet,
         status=status,
@@ -73,7 +77,8 @@ def build_plan(
         ),
         periods=(Period(name=PEAK, hours_per_month=hours),),
         pools=plan_pools(table, problem, solution, packing, drafts),
-        workloads=plan_workloads(table, problem, solution, drafts, pool_costs(problem, packing), hours),
+        workloads=plan_workloads(table, growth, drafts, pool_costs(problem, packing), hours),
+        max_load_factor=growth.common_factor,
         nodes=nodes,
         candidates=len(table.candidates),
         rejections=rejections(table),

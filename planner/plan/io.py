@@ -13,20 +13,24 @@ from planner.diagnostics import Diagnostic, DiagnosticError, Span
 from planner.plan.schema import Plan
 
 SIGNIFICANT_DIGITS = 12  # enough for any figure here, and below the noise of the last bits
-ABSENT_WHEN_NULL = ("infeasible", "unsolved")
+ABSENT_WHEN_NULL = ("infeasible", "unsolved", "max_load_factor")
 LARGEST_FILE_BYTES = 50_000_000
 
 
 def dump(plan: Plan) -> str:
     """Return a plan as JSON text: keys in the order of the schema, one form for every number."""
-    return json.dumps(_plain(plan), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return _text(_plain(plan))
 
 
 def with_digest(plan: Plan) -> Plan:
     """Return the plan with the digest of everything else in it."""
-    blank = plan.model_copy(update={"digests": plan.digests.model_copy(update={"plan": ""})})
-    digests = plan.digests.model_copy(update={"plan": sha256(dump(blank))})
+    digests = plan.digests.model_copy(update={"plan": _digest(_plain(plan))})
     return plan.model_copy(update={"digests": digests})
+
+
+def _digest(data: Any) -> str:
+    """Return the digest of a plan as plain data: of its text while the place of the digest is empty."""
+    return sha256(_text({**data, "digests": {**data["digests"], "plan": ""}}))
 
 
 def sha256(text: str) -> str:
@@ -56,9 +60,14 @@ def loads(data: bytes, path: str) -> Plan:
         plan = Plan.model_validate(raw)
     except ValidationError as error:
         raise DiagnosticError(_field_error(path, e) for e in error.errors()[:20]) from error
-    if plan.digests.plan != with_digest(plan).digests.plan:
+    # The digest of the file as it is: keys that a later release adds do not make older plans look changed.
+    if plan.digests.plan != _digest(raw):
         raise _error(path, "the plan was changed after it was written: its digest does not match")
     return plan
+
+
+def _text(data: Any) -> str:
+    return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _plain(plan: Plan) -> Any:

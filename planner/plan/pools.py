@@ -11,9 +11,9 @@ from planner.physics.constants import SpeedConstants
 from planner.physics.memory import HbmBudget, hbm_budget
 from planner.plan.assess import PoolLoad, PoolState, assess
 from planner.plan.levers import LEVERS, limited_by
-from planner.plan.schema import Engine, HbmBytes, Placement, PlanBand, Pool, Predicted
+from planner.plan.schema import Engine, HbmBytes, Placement, PlanBand, Pool, Predicted, RowLoad
 from planner.program.data import FleetProblem
-from planner.program.index import row_needs
+from planner.program.index import CAPACITY_ROWS, row_needs
 from planner.solve.outcome import Solution
 from planner.solve.packing import Packing
 from planner.solve.routing import survives
@@ -144,6 +144,7 @@ def _pool(
             }
         ),
         utilization=max(used),
+        rows=_rows(problem, draft),
         usd_per_hour=usd_per_hour,
         limited_by=scarce,
         lever=LEVERS[scarce],
@@ -190,6 +191,25 @@ def _row_loads(problem: FleetProblem, draft: PoolDraft) -> tuple[float, ...]:
     return tuple(
         sum(r * needs[k] for r, needs in zip(rates, rows, strict=True)) / draft.load.replicas
         for k in range(len(rows[0]))
+    )
+
+
+def _rows(problem: FleetProblem, draft: PoolDraft) -> tuple[RowLoad, ...]:
+    """Return the load of each capacity row in its own unit, over all replicas and GPUs of a pool."""
+    column = next(c for c in problem.columns if c.name == draft.candidate.name)
+    gpus = column.gpus / draft.candidate.shape.layout.attention_data  # of the GPUs that a figure stands for
+    per_replica = (
+        ("GB", column.kv_pool_bytes * gpus / 1e9),
+        ("slots", column.batch_slots),
+        ("GB/s", column.bandwidth_bytes_per_s * gpus / 1e9),
+        ("TFLOP/s", column.flops_per_s * gpus / 1e12),
+        ("replicas", 1.0),
+    )
+    found = zip(CAPACITY_ROWS, per_replica, _row_loads(problem, draft), strict=True)
+    replicas = draft.load.replicas
+    return tuple(
+        RowLoad(row=row, unit=unit, used=load * each * replicas, available=each * replicas)
+        for row, (unit, each), load in found
     )
 
 

@@ -50,8 +50,8 @@ def settle(
     for _ in range(MOST_ROUTINGS):
         pools = pool_loads(table, solution)
         rerouted = reroutes(problem, solution, pools)
-        degraded = [] if rerouted is None else _degraded(pools, rerouted, problem)
-        cuts = _cuts(table, pools, degraded, constants)
+        short = [] if rerouted is None else degraded(pools, rerouted, problem)
+        cuts = _cuts(table, pools, short, constants)
         if not cuts:
             if rerouted is None:
                 break
@@ -59,14 +59,14 @@ def settle(
         changed |= {c.shape.model for c, _ in pools if c.name in cuts}
         table = _corrected(table, cuts)
         problem = with_services(problem, table)
-        rates = _routes(problem, solution)
+        rates = routes(problem, solution)
         if rates is None:
             break
         solution = replace(solution, rates=rates)
     return Unsettled(table, frozenset(changed or {m.name for m in table.models.values()}))
 
 
-def _routes(problem: FleetProblem, solution: Solution) -> dict[tuple[str, str], float] | None:
+def routes(problem: FleetProblem, solution: Solution) -> dict[tuple[str, str], float] | None:
     """Route the planned demand over the fleet, or return None when it no longer carries it."""
     rates: dict[tuple[str, str], float] = {}
     for rule in problem.rules:
@@ -78,7 +78,7 @@ def _routes(problem: FleetProblem, solution: Solution) -> dict[tuple[str, str], 
     return dict(sorted(rates.items()))
 
 
-def _degraded(pools: Sequence[LoadedCandidate], rerouted: Mapping[str, Rates], problem: FleetProblem) -> list[PoolLoad]:
+def degraded(pools: Sequence[LoadedCandidate], rerouted: Mapping[str, Rates], problem: FleetProblem) -> list[PoolLoad]:
     """Return the loads of every pool in every loss of spares."""
     spares = {r.model: r.spare_replicas for r in problem.rules}
     by_name = {load.name: load for _, load in pools}
@@ -91,12 +91,12 @@ def _degraded(pools: Sequence[LoadedCandidate], rerouted: Mapping[str, Rates], p
 
 
 def _cuts(
-    table: CandidateTable, pools: Sequence[LoadedCandidate], degraded: Sequence[PoolLoad], constants: SpeedConstants
+    table: CandidateTable, pools: Sequence[LoadedCandidate], short: Sequence[PoolLoad], constants: SpeedConstants
 ) -> dict[str, float]:
     """Return, by candidate, the share of its rated capacity that a pool bears at its mix; none when all hold."""
     cuts: dict[str, float] = {}
     by_pool = {load.name: candidate for candidate, load in pools}
-    loads = [*pools, *((by_pool[load.name], load) for load in degraded)]
+    loads = [*pools, *((by_pool[load.name], load) for load in short)]
     for model in table.models.values():
         own = [(c, load) for c, load in loads if c.shape.model == model.name]
         misses = missed(model, table.workloads, [load for _, load in own], constants)

@@ -106,6 +106,16 @@ class PlanBand(Record):
     """Share of the pool's cost that the narrower factor frees if the prediction itself stays; whole nodes not counted."""
 
 
+class RowLoad(Record):
+    """What a pool uses of one capacity at the planned load, and what its replicas offer, over all of them."""
+
+    row: str
+    """Name of the row of the program, such as `hbm_budget`."""
+    unit: str
+    used: float
+    available: float
+
+
 class Pool(Record):
     """Equal replicas of one candidate of one model."""
 
@@ -142,6 +152,8 @@ class Pool(Record):
     band: PlanBand
     utilization: float
     """Load as a share of what the latency limits allow."""
+    rows: tuple[RowLoad, ...] = ()
+    """Every capacity of the pool with what is used of it; empty in plans of older releases."""
     usd_per_hour: float
     """Its share of the nodes it lies on, by GPUs."""
     limited_by: Resource
@@ -175,7 +187,7 @@ class WorkloadPlan(Record):
     at: Literal["mean", "peak"]
     """Rate that the money per token is computed at."""
     next_step_requests_per_s: float
-    """Demand, without headroom, above which this fleet no longer holds every rule."""
+    """Demand, without headroom, above which this fleet no longer holds every rule: the next node is due there."""
 
 
 class PriceTag(Record):
@@ -255,20 +267,26 @@ class Conflict(Record):
 
 
 class Relaxation(Record):
-    """A change of one key that makes the spec feasible, verified by solving again; with the cost of the fleet then."""
+    """A change of one key of the spec; the changes of one way, together, make it feasible, verified by planning it.
+
+    Values are YAML, as the spec has them.
+    """
 
     key: str
     from_: str = Field(alias="from")
     to: str
     usd_per_hour: float | None
+    """Cost of the fleet that the way leads to."""
+    way: int = 1
+    """Number of the way that this change belongs to; the changes of one way are made together."""
 
 
 class InfeasibleReport(Record):
     """Why no fleet meets the spec, and what would."""
 
     reason: str
-    conflict: tuple[Conflict, ...]
-    relaxations: tuple[Relaxation, ...]
+    conflict: tuple[Conflict, ...] = ()
+    relaxations: tuple[Relaxation, ...] = ()
 
 
 class Plan(Record):
@@ -282,6 +300,8 @@ class Plan(Record):
     periods: tuple[Period, ...]
     pools: tuple[Pool, ...]
     workloads: tuple[WorkloadPlan, ...]
+    max_load_factor: float | None = None
+    """Factor on all demands at once up to which this fleet holds every rule; absent from plans without pools."""
     nodes: tuple[NodePlan, ...]
     candidates: int = 0
     """Candidates that the program chose from."""

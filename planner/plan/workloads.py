@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from planner.candidates.types import CandidateTable, ResolvedWorkload
+from planner.plan.growth import Growth
 from planner.plan.pools import PoolDraft
 from planner.plan.schema import SloCheck, WorkloadPlan
-from planner.program.data import FleetProblem
-from planner.solve.outcome import Solution
-from planner.solve.routing import most_rate
 
 SECONDS_PER_HOUR = 3600.0
 TOKENS_PER_MILLION = 1e6
@@ -17,17 +15,14 @@ TOKENS_PER_MILLION = 1e6
 
 def plan_workloads(
     table: CandidateTable,
-    problem: FleetProblem,
-    solution: Solution,
+    growth: Growth,
     drafts: list[PoolDraft],
     costs: Mapping[str, float],
     hours_per_month: float,
 ) -> tuple[WorkloadPlan, ...]:
     """Return the workloads as the plan shows them, sorted by name; `costs` are USD/h by candidate."""
     shares = _cost_shares(drafts, costs)
-    return tuple(
-        _workload(w, problem, solution, drafts, shares[w.name], hours_per_month) for w in table.workloads.values()
-    )
+    return tuple(_workload(w, growth, drafts, shares[w.name], hours_per_month) for w in table.workloads.values())
 
 
 def _cost_shares(drafts: list[PoolDraft], costs: Mapping[str, float]) -> dict[str, float]:
@@ -43,13 +38,11 @@ def _cost_shares(drafts: list[PoolDraft], costs: Mapping[str, float]) -> dict[st
 
 def _workload(
     workload: ResolvedWorkload,
-    problem: FleetProblem,
-    solution: Solution,
+    growth: Growth,
     drafts: list[PoolDraft],
     usd_per_h: float,
     hours_per_month: float,
 ) -> WorkloadPlan:
-    capacity = _capacity(problem, solution, workload)
     mean = workload.mean_requests_per_s
     rate = mean if mean is not None else workload.peak_requests_per_s
     input_tokens, output_tokens = workload.mean_input_tokens, workload.mean_output_tokens
@@ -58,13 +51,13 @@ def _workload(
         name=workload.name,
         model=workload.model,
         demand_requests_per_s=workload.peak_requests_per_s,
-        capacity_requests_per_s=capacity,
+        capacity_requests_per_s=growth.capacity[workload.name],
         slo=_slo(workload, drafts),
         usd_per_month=usd_per_h * hours_per_month,
         usd_per_million_tokens=usd_per_request * TOKENS_PER_MILLION / (input_tokens + output_tokens),
         usd_per_million_output_tokens=usd_per_request * TOKENS_PER_MILLION / output_tokens,
         at="peak" if mean is None else "mean",
-        next_step_requests_per_s=_next_step(problem, solution, workload, capacity),
+        next_step_requests_per_s=growth.next_step[workload.name],
     )
 
 
@@ -75,24 +68,3 @@ def _slo(workload: ResolvedWorkload, drafts: list[PoolDraft]) -> tuple[SloCheck,
         margin = 1.0 - predicted_s / limit_s
         checks.append(SloCheck(metric=metric, limit_s=limit_s, predicted_s=predicted_s, margin=margin))
     return tuple(checks)
-
-
-def _capacity(problem: FleetProblem, solution: Solution, workload: ResolvedWorkload) -> float:
-    planned = {d.workload: d.planned_requests_per_s for d in problem.demands_of(workload.model)}
-    return most_rate(problem, workload.model, solution.replicas, planned, workload.name)
-
-
-def _next_step(
-    problem: FleetProblem, solution: Solution, workload: ResolvedWorkload, capacity_requests_per_s: float
-) -> float:
-    """Return the demand, without headroom, that the fleet still holds, whole and with any one pool short of its spares."""
-    rules = next(r for r in problem.rules if r.model == workload.model)
-    demand = {d.workload: d.requests_per_s for d in problem.demands_of(workload.model)}
-    least = capacity_requests_per_s / (1.0 + workload.headroom)
-    if rules.spare_replicas == 0:
-        return least
-    for name, replicas in solution.replicas.items():
-        if name.startswith(f"{workload.model}|"):
-            left = dict(solution.replicas) | {name: max(0, replicas - rules.spare_replicas)}
-            least = min(least, most_rate(problem, workload.model, left, demand, workload.name))
-    return least

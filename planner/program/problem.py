@@ -5,8 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.candidates.types import Candidate, CandidateTable, PricedOffer
+from planner.catalog import Catalog
 from planner.program.data import Column, Demand, FleetProblem, ModelRules, NodeOffer
 from planner.spec import FleetSpec
+
+
+def gpu_limits(spec: FleetSpec, catalog: Catalog) -> dict[str, int]:
+    """Return the most GPUs by type, under the names of the catalog."""
+    return {catalog.gpu(name).name: most for name, most in sorted(spec.supply.limits.gpus.items())}
 
 
 def fleet_problem(spec: FleetSpec, table: CandidateTable, gpu_limits: dict[str, int]) -> FleetProblem:

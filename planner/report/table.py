@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import textwrap
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.padding import Padding
@@ -21,7 +22,12 @@ INDENT = 2
 
 
 def render(plan: Plan, origin: Origin | None = None, color: bool = False, width: int | None = None) -> str:
-    """Return a plan as text.
+    """Return a plan as text; see `print_blocks`."""
+    return print_blocks(blocks(plan, origin), color, width)
+
+
+def print_blocks(content: Sequence[Block], color: bool = False, width: int | None = None) -> str:
+    """Return parts of a report as text.
 
     Tables are as wide as their data; prose is folded into `width`, that of the terminal where there is one.
     """
@@ -38,7 +44,7 @@ def render(plan: Plan, origin: Origin | None = None, color: bool = False, width:
         legacy_windows=False,
         _environ={},
     )
-    for number, block in enumerate(blocks(plan, origin)):
+    for number, block in enumerate(content):
         if number and not (isinstance(block, Lines) and not block.title):
             console.print()
         _print(console, block, width)

@@ -79,7 +79,7 @@ def cost(problem: FleetProblem) -> float | None:
 @pytest.mark.parametrize("max_shapes", [1, 3])
 def test_dropped_candidates_are_not_missed(seed: int, max_shapes: int, base: tuple[FleetSpec, CandidateTable]) -> None:
     candidates = random_candidates(seed, base[1])
-    kept = kept_candidates(candidates)
+    kept = kept_candidates(candidates)[0]
     problem = problem_with(base, candidates, nodes=None if seed % 3 else 8)
     problem = replace(problem, rules=tuple(replace(r, max_shapes=max_shapes) for r in problem.rules))
     names = {c.name for c in kept}
@@ -97,7 +97,7 @@ def service(busy_s: float, batch_share: float = 1e-3, bandwidth_share: float = 0
 def assert_lossless(base: tuple[FleetSpec, CandidateTable], *candidates: Candidate) -> None:
     whole = problem_with(base, candidates, None)
     whole = replace(whole, demands=tuple(replace(d, requests_per_s=18.0) for d in whole.demands))
-    names = {c.name for c in kept_candidates(candidates)}
+    names = {c.name for c in kept_candidates(candidates)[0]}
     kept = replace(whole, columns=tuple(c for c in whole.columns if c.name in names))
     assert cost(kept) == pytest.approx(cost(whole), rel=COST_RTOL)
 
@@ -121,7 +121,7 @@ def test_of_equal_candidates_one_is_kept(base: tuple[FleetSpec, CandidateTable])
     first = base[1].candidates[0]
     services = {"assistant": service(0.1)}
     twins = [with_rows(first, name, 1, 1, services) for name in ("b", "a", "c")]
-    assert [c.name for c in kept_candidates(twins)] == ["chat|a"]
+    assert [c.name for c in kept_candidates(twins)[0]] == ["chat|a"]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_k_small_ones_replace_a_large_one(
     first = base[1].candidates[0]
     one = with_rows(first, "one", 1, 1, {"assistant": service(0.1)})
     other = with_rows(first, "other", gpus, 1, {"assistant": service(busy_s)})
-    assert {c.name.partition("|")[2] for c in kept_candidates([one, other])} == kept
+    assert {c.name.partition("|")[2] for c in kept_candidates([one, other])[0]} == kept
 
 
 def test_what_serves_less_or_needs_more_replicas_replaces_nothing(base: tuple[FleetSpec, CandidateTable]) -> None:
@@ -143,7 +143,7 @@ def test_what_serves_less_or_needs_more_replicas_replaces_nothing(base: tuple[Fl
     both = with_rows(first, "both", 1, 1, {"assistant": service(0.1), "batch": service(0.1)})
     fast = with_rows(first, "fast", 1, 1, {"assistant": service(0.01)})
     pooled = with_rows(first, "pooled", 1, 4, {"assistant": service(0.005), "batch": service(0.005)})
-    assert len(kept_candidates([both, fast, pooled])) == 3
+    assert len(kept_candidates([both, fast, pooled])[0]) == 3
 
 
 def test_candidates_elsewhere_or_in_other_formats_are_left_alone(base: tuple[FleetSpec, CandidateTable]) -> None:
@@ -157,7 +157,7 @@ def test_candidates_elsewhere_or_in_other_formats_are_left_alone(base: tuple[Fle
         replace(slow, name="chat|kv", shape=replace(slow.shape, kv_cache="bf16x")),
         replace(slow, name="chat|gpu", shape=replace(slow.shape, gpu="another")),
     ]
-    assert {c.name for c in kept_candidates([best, *others])} == {c.name for c in [best, *others[1:]]}
+    assert {c.name for c in kept_candidates([best, *others])[0]} == {c.name for c in [best, *others[1:]]}
 
 
 FORMATS = SMALL.replace(

@@ -57,6 +57,8 @@ def test_what_a_solve_ends_in(text: str, code: int, spec_file: WriteSpec) -> Non
         ["show"],
         ["show", "nowhere.json"],
         ["show", "."],
+        ["explain"],
+        ["explain", "nowhere.json"],
         ["check", "nowhere.yaml"],
         ["check", "n" * 5000],
         ["schema", "fleets"],

@@ -42,6 +42,7 @@ def test_commands_are_listed_in_the_order_of_their_use() -> None:
         "calibrate",
         "catalog",
         "estimate",
+        "explain",
         "schema",
         "size",
         "validate",

@@ -68,15 +68,17 @@ def test_infeasible_shows_the_line_and_the_way_out(spec_file: WriteSpec) -> None
 
     assert "12 |   limits: {gpus: {L40S: 2}}\n" in excerpt
     assert "^ in the way: supply.limits.gpus.L40S\n" in excerpt
-    assert re.search(r"supply\.limits\.gpus\.L40S +2 +\d+ +[\d.,]+\n", ways)
+    assert re.search(r"1 +supply\.limits\.gpus\.L40S +2 +\d+ +[\d.,]+\n", ways)
     assert done.out.splitlines()[-1].startswith("Next: change one of these keys")
 
 
 def test_infeasible_as_json(spec_file: WriteSpec) -> None:
     done = run("solve", spec_file(INFEASIBLE), "--format", "json")
     report = json.loads(done.out)["infeasible"]
-    (way,) = report["relaxations"]
+    way, less = report["relaxations"]
 
+    assert (way["way"], less["way"]) == (1, 2)
+    assert less["key"] == "workloads.assistant.traffic.rate"
     assert report["conflict"] == [{"key": "supply.limits.gpus.L40S", "value": "2"}]
     assert int(way["to"]) > int(way["from"]) == 2
     assert way["usd_per_hour"] > 0
@@ -85,7 +87,7 @@ def test_infeasible_as_json(spec_file: WriteSpec) -> None:
 def test_a_model_that_fits_on_no_offer(spec_file: WriteSpec) -> None:
     out = run("solve", spec_file(UNSERVED)).out
 
-    assert "no candidate can serve workload assistant of model chat\n" in out
+    assert "no candidate can serve workload assistant of model chat: memory; the nearest shape, L40S-tp1-" in out
     assert re.search(r"= L40S: \S+: short by [\d.]+ GiB per GPU", out)
 
 

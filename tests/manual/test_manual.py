@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from error_codes import codes_of, listed_codes
 from estimate_page import example_parts as estimate_parts
+from explain_page import explain_parts
 from pages import bands_part, constraints_part, with_generated_parts
 from size_page import example_parts
 from spec_page import SECTIONS, keys_of, keys_part, sections_of
@@ -29,9 +30,22 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "planner"
 MANUAL = PACKAGE / "manual"
 UPDATE = "PLANNER_UPDATE_GOLDENS"
-PAGES = ("changelog", "concepts", "decisions", "errors", "estimate", "physics", "program", "size", "spec", "validate")
+PAGES = (
+    "changelog",
+    "concepts",
+    "decisions",
+    "errors",
+    "estimate",
+    "explain",
+    "physics",
+    "program",
+    "size",
+    "spec",
+    "validate",
+)
 PARTS: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "estimate": estimate_parts(),
+    "explain": explain_parts(),
     "physics": {"bands": lambda: bands_part(ROOT / "catalog")},
     "program": {"constraints": constraints_part},
     "size": example_parts(),

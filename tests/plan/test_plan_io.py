@@ -184,3 +184,13 @@ def test_no_broken_plan_makes_a_traceback(plan: Plan, data: st.DataObject) -> No
     except DiagnosticError:
         return
     assert dump(back) == dump(plan)
+
+
+def test_a_plan_of_an_earlier_release_is_not_taken_for_a_changed_one(infeasible: Plan) -> None:
+    data = json.loads(dump(infeasible))
+    for way in data["infeasible"]["relaxations"]:
+        del way["way"]
+    data["digests"]["plan"] = ""
+    data["digests"]["plan"] = sha256(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+
+    assert loads(json.dumps(data).encode(), "plan.json").infeasible == infeasible.infeasible

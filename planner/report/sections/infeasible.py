@@ -19,8 +19,7 @@ def infeasible(report: InfeasibleReport, origin: Origin | None) -> list[Block]:
     if report.conflict and origin is None:
         blocks.append(_keys(report.conflict))
     if report.relaxations:
-        columns = texts("Key", "From", "To") + numbers("Fleet then costs, $/h")
-        blocks.append(Table("What would make it feasible", columns, tuple(_way(r) for r in report.relaxations)))
+        blocks.append(_ways(report.relaxations))
     return blocks
 
 
@@ -52,9 +51,18 @@ def _keys(conflict: tuple[Conflict, ...]) -> Block:
     return Lines("Keys in the way", tuple(f"{figures.visible(c.key)}: {figures.visible(c.value)}" for c in conflict))
 
 
-def _way(relaxation: Relaxation) -> tuple[str, ...]:
+def _ways(relaxations: tuple[Relaxation, ...]) -> Block:
+    """Return the changes, one a row; those that only help together share the number of their way."""
+    columns = numbers("Way") + texts("Key", "From", "To") + numbers("Fleet then costs, $/h")
+    several = len({r.way for r in relaxations}) < len(relaxations)
+    notes = ("Changes of one way are made together.",) if several else ()
+    return Table("What would make it feasible", columns, tuple(_row(r) for r in relaxations), notes)
+
+
+def _row(relaxation: Relaxation) -> tuple[str, ...]:
     cost = relaxation.usd_per_hour
     return (
+        f"{relaxation.way}",
         figures.visible(relaxation.key),
         figures.visible(relaxation.from_),
         figures.visible(relaxation.to),

@@ -13,11 +13,13 @@ def workloads(plan: Plan) -> Block | None:
         return None
     columns = texts("Workload", "Model") + numbers("Demand", "Capacity", "Used", "Holds to")
     columns += numbers("$/month", "$/Mtok", "$/Mtok out") + texts("At")
-    notes = (
+    notes = [
         "Demand and capacity in req/s at peak. Holds to: demand at which this fleet no longer meets every rule of the spec.",
         "$/Mtok: over input and output tokens, at the rate named under At.",
-    )
-    return Table("Workloads", columns, tuple(_workload(w) for w in plan.workloads), notes)
+    ]
+    if plan.max_load_factor is not None:
+        notes.append(f"All demands at once: this fleet holds {figures.number(plan.max_load_factor)} times as much.")
+    return Table("Workloads", columns, tuple(_workload(w) for w in plan.workloads), tuple(notes))
 
 
 def _workload(workload: WorkloadPlan) -> tuple[str, ...]:

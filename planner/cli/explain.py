@@ -1,0 +1,155 @@
+"""`planner explain`: say why a plan is as it is: what is scarce, why not another shape, what a change would cost."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from planner.cli.inputs import catalog_for, read_plan, read_spec, refuse
+from planner.cli.options import AnswerFormat, AnswerFormatOption, CatalogOption, Color, ColorOption, flag
+from planner.cli.streams import answer, usage_error, wants_color
+
+if TYPE_CHECKING:
+    from planner.explain.sensitivity import Sensitivity
+    from planner.explain.trials import Trials
+    from planner.explain.why_not import Answer
+    from planner.pipeline import Prepared
+    from planner.plan.schema import Plan
+    from planner.spec import FleetSpec, LoadedSpec
+
+MOST_FILES = 200
+SPEC_FOLDERS = (".", "specs")
+ENDINGS = (".yaml", ".yml")
+
+
+def explain(
+    plan: Annotated[str, typer.Argument(metavar="PLAN", help="A saved plan, or - for standard input.")],
+    why_not: Annotated[
+        str | None, flag("--why-not", "Say why this shape, or any of this GPU, is not used.", metavar="SHAPE")
+    ] = None,
+    pool: Annotated[
+        str | None, flag("--pool", "With --why-not: ask for the workloads of this pool alone.", metavar="POOL")
+    ] = None,
+    sensitivities: Annotated[
+        bool, flag("--sensitivities", "Plan again with more demand, looser limits, one more node: $/h each.")
+    ] = False,
+    spec: Annotated[
+        str | None,
+        flag("--spec", "The spec of the plan; default: found by its digest here or in specs/.", metavar="SPEC"),
+    ] = None,
+    catalog: CatalogOption = None,
+    format: AnswerFormatOption = AnswerFormat.TABLE,
+    color: ColorOption = Color.AUTO,
+) -> None:
+    """Say why a plan is as it is: what is scarce in each pool, and how far traffic may grow.
+
+    Example: planner explain plan.json --why-not h100-sxm-tp2-fp8 --pool chat
+
+    The spec of the plan is needed for --why-not and --sensitivities only.
+    """
+    from planner.diagnostics import DiagnosticError
+    from planner.report import explain as report
+    from planner.report.rows import as_json
+    from planner.report.table import print_blocks
+
+    if pool is not None and why_not is None:
+        usage_error("--pool: it says whose workloads --why-not is about; give both")
+    try:
+        saved = read_plan(plan)
+        _check_fleet(saved, plan)
+        answers = found = None
+        if why_not is not None or sensitivities:
+            wanted, trials = _opened(saved, plan, spec, catalog)
+            answers = None if why_not is None else _why_not(saved, wanted, trials, why_not, pool)
+            found = _sensitivities(saved, wanted, trials) if sensitivities else None
+    except DiagnosticError as error:
+        refuse(error.diagnostics)
+    if format is AnswerFormat.JSON:
+        answer(as_json(report.as_data(saved, answers, found)))
+        return
+    blocks = [*report.scarcity(saved), *report.growth(saved)] if answers is None else report.why_not(saved, answers)
+    blocks += report.sensitivities(found) if found is not None else []
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    answer(print_blocks(blocks, wants_color(color, sys.stdout), width))
+
+
+def _check_fleet(plan: Plan, path: str) -> None:
+    if not plan.pools:
+        reason = "this plan has no fleet to explain; `planner show` says why"
+        _refuse_plan("plan/no-fleet", reason, path)
+
+
+def _refuse_plan(code: str, message: str, path: str) -> NoReturn:
+    from planner.diagnostics import Diagnostic, DiagnosticError, Span
+
+    raise DiagnosticError([Diagnostic(code, message, Span(path, 1, 1, 2))])
+
+
+def _opened(plan: Plan, path: str, spec: str | None, catalog: Path | None) -> tuple[FleetSpec, Trials]:
+    """Return the spec that a plan was made from, with the means to plan variants of it."""
+    from planner.pipeline import variants
+
+    return variants(_prepared(plan, path, spec, catalog), plan)
+
+
+def _prepared(plan: Plan, path: str, spec: str | None, folder: Path | None) -> Prepared:
+    from planner.pipeline import prepare, spec_digest
+
+    loaded = read_spec(spec, None) if spec is not None else _found(plan, path)
+    if loaded.spec is None:
+        refuse(loaded.diagnostics, loaded)
+    if spec_digest(loaded) != plan.digests.spec:
+        reason = f"{loaded.path} is not the spec that this plan was made from, or was changed since; solve it again"
+        _refuse_plan("plan/other-spec", reason, path)
+    opened = catalog_for(loaded, folder)
+    if opened.digest() != plan.digests.catalog:
+        _refuse_plan("plan/other-catalog", "the catalog was changed since this plan was made; solve it again", path)
+    return prepare(loaded, opened)
+
+
+def _found(plan: Plan, path: str) -> LoadedSpec:
+    """Return the spec with the digest that a plan names: beside the plan, in the working folder, or in specs/."""
+    from planner.pipeline import spec_digest
+
+    nearby = (read_spec(str(file), None) for file in _near(Path(path).parent))
+    found = next((loaded for loaded in nearby if spec_digest(loaded) == plan.digests.spec), None)
+    if found is not None:
+        return found
+    return usage_error(
+        "the spec of this plan is not beside it, here or in specs/, or it was changed; give it with --spec"
+    )
+
+
+def _near(home: Path) -> Iterator[Path]:
+    folders = [home, *map(Path, SPEC_FOLDERS)]
+    files = [f for folder in folders for f in sorted(folder.glob("**/*" if folder.name == "specs" else "*"))]
+    yield from [f for f in dict.fromkeys(files) if f.suffix in ENDINGS and f.is_file()][:MOST_FILES]
+
+
+def _why_not(plan: Plan, spec: FleetSpec, trials: Trials, name: str, pool: str | None) -> list[Answer]:
+    from planner.explain.named import NothingNamed, named
+    from planner.explain.why_not import answers_about
+
+    chosen = next((p for p in plan.pools if p.name == pool), None)
+    if pool is not None and chosen is None:
+        usage_error(f"--pool: the plan has no pool `{pool}`; it has {', '.join(p.name for p in plan.pools)}")
+    table = trials.table(spec)
+    try:
+        wanted = named(name, table, trials.catalog)
+    except NothingNamed as error:
+        usage_error(f"--why-not: {error}")
+    found = answers_about(plan, spec, table, trials, wanted, chosen)
+    if not found:
+        usage_error(f"--why-not: {wanted.name} was considered for other pools only; leave out --pool")
+    return found
+
+
+def _sensitivities(plan: Plan, spec: FleetSpec, trials: Trials) -> list[Sensitivity]:
+    from planner.explain.sensitivity import sensitivities
+
+    return sensitivities(plan, spec, trials)

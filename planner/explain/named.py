@@ -1,0 +1,61 @@
+"""What a user may call a shape: its name, any beginning of it, a short GPU name in front, a GPU or an offer alone."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from planner.candidates.types import CandidateTable
+from planner.catalog import Catalog, UnknownName
+
+LAYOUT = "-tp"
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a name means: shapes, and GPU types or offers that were ruled out before any shape of theirs was looked at."""
+
+    name: str
+    shapes: frozenset[str]
+    others: frozenset[str]
+
+
+class NothingNamed(ValueError):  # noqa: N818
+    """A name that means nothing that was considered; the message says what would."""
+
+
+def named(name: str, table: CandidateTable, catalog: Catalog) -> Named:
+    """Return what a name means; a whole name wins over beginnings of others. Raises `NothingNamed`."""
+    known = all_shapes(table)
+    lost = {r.shape or r.gpu for r in table.rejections if not (r.shape and r.model)}
+    wanted = name.casefold()
+    others = frozenset(each for each in lost if each.casefold() == wanted)
+    whole = [shape for shape in known if shape.casefold() == wanted]
+    if whole:
+        return Named(whole[0], frozenset(whole), others)
+    gpu, mark, rest = wanted.partition(LAYOUT)
+    with suppress(UnknownName):  # a name that several GPUs share is the beginning of theirs
+        gpu = catalog.gpu(gpu).name
+    full = f"{gpu}{mark}{rest}"
+    shapes = frozenset(shape for shape in known if f"{shape}-".casefold().startswith(f"{full}-".casefold()))
+    others |= frozenset(each for each in lost if each == full)
+    if shapes or others:
+        return Named(min(shapes) if len(shapes) == 1 else full, shapes, others)
+    raise NothingNamed(_unknown(name, gpu if gpu in catalog.gpu_names() else "", table))
+
+
+def all_shapes(table: CandidateTable) -> list[str]:
+    """Return every shape that was considered, sorted."""
+    rated = {c.shape.name for c in table.candidates}
+    return sorted(rated | {r.shape for r in table.rejections if r.shape and r.model})
+
+
+def _unknown(name: str, gpu: str, table: CandidateTable) -> str:
+    if gpu and not any(o.gpu == gpu for o in table.supply.offers):
+        sold = ", ".join(sorted({o.gpu for o in table.supply.offers}))
+        return f"no offer of the spec sells {gpu}; they sell {sold}"
+    by_key = {shape.casefold(): shape for shape in all_shapes(table)}
+    close = get_close_matches(name.casefold(), by_key, n=1)
+    example = f"did you mean `{by_key[close[0]]}`?" if close else f"a shape is called as in `{min(by_key.values())}`"
+    return f"no shape `{name}` was considered; {example}"

@@ -1,0 +1,108 @@
+"""Why a plan does not use a shape: the rule that excludes it, or what the fleet would cost with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from planner.candidates.types import Candidate, CandidateTable, shape_name
+from planner.explain.named import Named
+from planner.explain.trials import Trials
+from planner.physics.types import Layout
+from planner.plan.schema import Plan, Pool
+from planner.spec import FleetSpec
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Why a model is not served on a shape: the rule and its reason.
+
+    `workload` is empty where the answer is about all workloads asked for. `usd_per_hour` is the cost of the fleet that was
+    planned with the shape, None where none was, and `more_usd_per_hour` what that is above the plan.
+    """
+
+    model: str
+    shape: str
+    workload: str
+    rule: str
+    reason: str
+    usd_per_hour: float | None = None
+    more_usd_per_hour: float | None = None
+
+
+def answers_about(
+    plan: Plan,
+    spec: FleetSpec,
+    table: CandidateTable,
+    trials: Trials,
+    wanted: Named,
+    pool: Pool | None = None,
+) -> list[Answer]:
+    """Return why the shapes named are not used, by model: the rule of each that is ruled out, then one plan with the others.
+
+    With a pool, for its workloads alone. Nothing is solved where all shapes are ruled out.
+    """
+    models = [pool.model] if pool is not None else list(table.models)
+    asked = frozenset(pool.workloads if pool is not None else table.workloads)
+    found = [a for a in ruled_out(table, wanted) if a.model in ("", *models) and a.workload in ("", *asked)]
+    for model in models:
+        usable = [c for c in table.candidates if c.shape.model == model and c.shape.name in wanted.shapes]
+        able = asked & {w for c in usable for w in c.services}
+        if able:
+            names = frozenset(c.shape.name for c in usable)
+            meant = replace(wanted, name=min(names) if len(names) == 1 else wanted.name, shapes=names)
+            found.append(_priced(plan, spec, table, trials, model, meant, able))
+    return found
+
+
+def ruled_out(table: CandidateTable, wanted: Named) -> list[Answer]:
+    """Return what ruled out the shapes named, or the offer or GPU of that name; nothing is solved."""
+    return [
+        Answer(r.model, r.shape or r.gpu, r.workload, r.rule, r.reason)
+        for r in table.rejections
+        if (r.shape in wanted.shapes if r.shape and r.model else (r.shape or r.gpu) in wanted.others)
+    ]
+
+
+def _priced(
+    plan: Plan, spec: FleetSpec, table: CandidateTable, trials: Trials, model: str, wanted: Named, asked: frozenset[str]
+) -> Answer:
+    """Plan the fleet with some workloads of a model on the shapes named alone, and compare it with the plan."""
+    named = " and ".join(sorted(asked))
+    users = [p for p in plan.pools if asked & set(p.workloads)]
+    if all(pool_shape(p) in wanted.shapes for p in users):
+        pools = ", ".join(p.name for p in users)
+        return Answer(model, wanted.name, "", "chosen", f"the plan serves {named} on it: {pools}")
+    found = trials.plan_on(spec, _restricted(table, model, wanted, asked))
+    if found is None or found.objective is None or plan.objective is None:
+        return Answer(
+            model, wanted.name, "", "no-fleet", f"no fleet that serves {named} on it alone was found within all limits"
+        )
+    own = [p for p in found.pools if p.model == model and pool_shape(p) in wanted.shapes]
+    replicas, gpus = sum(p.replicas for p in own), sum(p.gpus for p in own)
+    short = " and ".join(dict.fromkeys(p.limited_by for p in own))
+    reason = f"{named} on it alone: replicas {replicas}, GPUs {gpus}, short of {short}"
+    cost = found.objective.usd_per_hour
+    return Answer(model, wanted.name, "", "allowed", reason, cost, difference(cost, plan.objective.usd_per_hour))
+
+
+def _restricted(table: CandidateTable, model: str, wanted: Named, workloads: frozenset[str]) -> CandidateTable:
+    """Return a table in which only the shapes named serve some workloads of a model."""
+    kept: list[Candidate] = []
+    for candidate in table.candidates:
+        services = candidate.services
+        if candidate.shape.model == model and candidate.shape.name not in wanted.shapes:
+            services = {w: s for w, s in services.items() if w not in workloads}
+        if services:
+            kept.append(replace(candidate, services=services))
+    return replace(table, candidates=tuple(kept))
+
+
+def difference(usd_per_hour: float, before_usd_per_hour: float) -> float:
+    """Return what one fleet costs more than another, without the noise of summing prices in another order."""
+    return round(usd_per_hour - before_usd_per_hour, 9)
+
+
+def pool_shape(pool: Pool) -> str:
+    """Return the name of the shape of a pool."""
+    layout = Layout(pool.tensor_parallel, pool.pipeline_parallel, pool.expert_parallel, pool.attention_data_parallel)
+    return shape_name(pool.gpu, layout, pool.weights, pool.kv_cache)

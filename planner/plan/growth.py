@@ -1,0 +1,159 @@
+"""How far traffic may grow before a fixed fleet breaks a rule: of one workload beside the others, and of all together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import takewhile
+
+from planner.candidates.types import CandidateTable
+from planner.physics.constants import SpeedConstants
+from planner.plan.assess import PoolLoad, missed
+from planner.plan.pools import pool_loads
+from planner.plan.rerate import degraded, routes
+from planner.plan.reroute import reroutes
+from planner.program.data import Column, Demand, FleetProblem
+from planner.solve.outcome import Solution
+from planner.solve.routing import most_rate, route, route_without
+
+Group = tuple[str, ...]
+"""Workloads that grow together."""
+
+JUST_BELOW = 0.999  # at the very limit both sides are the same within rounding
+STEPS = 8  # demands that are tried between the planned one and the most that the rows allow
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How far the demands of a plan may grow, without headroom: each beside the others, and all by one factor.
+
+    `next_step` and `capacity` (this one with headroom, and with no loss of spares) are requests/s by workload.
+    """
+
+    capacity: Mapping[str, float]
+    next_step: Mapping[str, float]
+    common_factor: float
+
+
+def growth_of(table: CandidateTable, problem: FleetProblem, solution: Solution, constants: SpeedConstants) -> Growth:
+    """Return how far traffic may grow on the replicas of a solution, with candidates as rated at the mix they got.
+
+    The program's rows say how far at most. A pool whose mix shifts by it may miss a limit before: where several
+    workloads share a model, demands up to there are tried, and the last one before any pool misses anything counts.
+    """
+    capacity: dict[str, float] = {}
+    next_step: dict[str, float] = {}
+    factors: list[float] = []
+    for rule in problem.rules:
+        fixed = _FixedModel(rule.model, table, problem, solution)
+        demands = {d.workload: d.requests_per_s for d in problem.demands_of(rule.model)}
+        own = {w: fixed.capacity(w) for w in demands}
+        most = {(w,): fixed.rows_hold_to(w, own[w]) / demands[w] for w in demands} | {tuple(demands): fixed.factor()}
+        held = fixed.held({group: max(1.0, factor) for group, factor in most.items()}, constants)
+        capacity |= own
+        next_step |= {w: demands[w] * held[w,] for w in demands}
+        factors.append(held[tuple(demands)])
+    return Growth(capacity, next_step, min(factors))
+
+
+@dataclass(frozen=True)
+class _FixedModel:
+    """The replicas of one model under other demands."""
+
+    model: str
+    table: CandidateTable
+    problem: FleetProblem
+    solution: Solution
+
+    @cached_property
+    def demands(self) -> tuple[Demand, ...]:
+        return self.problem.demands_of(self.model)
+
+    @cached_property
+    def pools(self) -> list[Column]:
+        return [c for c in self.problem.columns_of(self.model) if self.solution.replicas.get(c.name, 0) > 0]
+
+    @cached_property
+    def spares(self) -> int:
+        return next(r.spare_replicas for r in self.problem.rules if r.model == self.model)
+
+    def capacity(self, workload: str) -> float:
+        """Return the most requests/s of a workload that the rows carry while the others keep their planned rates."""
+        planned = {d.workload: d.planned_requests_per_s for d in self.demands}
+        return most_rate(self.problem, self.model, self.solution.replicas, planned, workload)
+
+    def rows_hold_to(self, workload: str, capacity: float) -> float:
+        """Return the demand that the rows still carry, whole and with any one pool short of its spares."""
+        demand = {d.workload: d.requests_per_s for d in self.demands}
+        least = capacity / (1.0 + next(d.headroom for d in self.demands if d.workload == workload))
+        for lost in self.pools if self.spares else ():
+            left = {**self.solution.replicas, lost.name: max(0, self.solution.replicas[lost.name] - self.spares)}
+            least = min(least, most_rate(self.problem, self.model, left, demand, workload))
+        return least
+
+    def factor(self) -> float:
+        """Return the factor on all demands of the model that the rows still carry."""
+        planned = {d.workload: d.planned_requests_per_s for d in self.demands}
+        loads = [route(self.problem, self.model, self.solution.replicas, planned).load]
+        for lost in self.pools if self.spares else ():
+            loads.append(route_without(self.problem, lost, self.solution.replicas, self.spares).load)
+        return 1.0 / max(loads)
+
+    def held(self, most: Mapping[Group, float], constants: SpeedConstants) -> dict[Group, float]:
+        """Return, for groups of workloads, the factor on their demand that all pools bear within their limits."""
+        if len(self.demands) == 1:
+            return dict(most)
+        tried = [(group, share) for group in most for share in _shares(most[group])]
+        loads = [self._loads(group, share) for group, share in tried]
+        flat = [(i, load) for i, each in enumerate(loads) for load in each or ()]
+        model = self.table.models[self.model]
+        missing = missed(model, self.table.workloads, [load for _, load in flat], constants)
+        broken = {i for (i, _), miss in zip(flat, missing, strict=True) if miss}
+        broken |= {i for i, each in enumerate(loads) if each is None}
+        found: dict[Group, float] = {}
+        for group, factor in most.items():
+            shares = [(share, i not in broken) for i, (g, share) in enumerate(tried) if g == group]
+            good = [share for share, _ in takewhile(lambda each: each[1], shares)]
+            found[group] = factor if len(good) == len(shares) else max(good, default=1.0)
+        return found
+
+    def _loads(self, group: Group, factor: float) -> list[PoolLoad] | None:
+        """Return the loads of all pools, whole and in every loss of spares; None where the rows do not carry them."""
+        own = {c.name for c in self.problem.columns_of(self.model)}
+        problem = scaled(_only(self.problem, self.model), dict.fromkeys(group, factor))
+        replicas = {name: n for name, n in self.solution.replicas.items() if name in own}
+        solution = replace(self.solution, replicas=replicas)
+        rates = routes(problem, solution)
+        if rates is None:
+            return None
+        alone = replace(
+            self.table,
+            models={self.model: self.table.models[self.model]},
+            candidates=tuple(c for c in self.table.candidates if c.name in replicas),
+        )
+        pools = pool_loads(alone, replace(solution, rates=rates))
+        rerouted = reroutes(problem, solution, pools)
+        if rerouted is None:
+            return None
+        return [*(load for _, load in pools), *degraded(pools, rerouted, problem)]
+
+
+def _shares(most: float) -> list[float]:
+    return [1.0 + (JUST_BELOW * most - 1.0) * step / STEPS for step in range(1, STEPS + 1)] if most > 1.0 else []
+
+
+def scaled(problem: FleetProblem, factors: Mapping[str, float]) -> FleetProblem:
+    """Return a program with the demand of some workloads multiplied."""
+    demands = tuple(replace(d, requests_per_s=d.requests_per_s * factors.get(d.workload, 1.0)) for d in problem.demands)
+    return replace(problem, demands=demands)
+
+
+def _only(problem: FleetProblem, model: str) -> FleetProblem:
+    """Return a program with the candidates, demands and rules of one model alone."""
+    return replace(
+        problem,
+        columns=problem.columns_of(model),
+        demands=problem.demands_of(model),
+        rules=tuple(r for r in problem.rules if r.model == model),
+    )
