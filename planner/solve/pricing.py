@@ -121,16 +121,15 @@ class Block:
         for _ in range(MOST_LOSS_ROUNDS):
             price = self._prices(prices)
             program = self._priced(price)
-            cutoff = None
+            cost = np.inf if best is None else best.cost_at(prices)
             if best is not None:
                 relaxed = minimise(with_bounds(program, self._proven_rows()), Effort(), relaxed=True)
-                cost = best.cost_at(prices)
-                cutoff = cost * (1.0 + CUTOFF_ROOM)
                 if relaxed.point is not None and cost - relaxed.bound * SAFE_SHARE <= gap * cost:
                     return Priced(best, min(cost, max(bound, relaxed.bound * SAFE_SHARE)), True)
+            cutoff = None if best is None else cost * (1.0 + CUTOFF_ROOM)
             answer = minimise(program, Effort(relative_gap=gap, max_nodes=MOST_NODES, cutoff=cutoff, heuristics=False))
             if answer.point is None:
-                return self._without_point(answer, best, cutoff, bound)
+                return self._without_point(answer, best, cost, bound)
             bound = max(bound, answer.bound)
             self._proven = [*self._proven, (price, answer.bound * SAFE_SHARE)][-MOST_CUTS:]
             plan = self._plan(program, answer.point)
@@ -144,11 +143,11 @@ class Block:
             self._take(stronger)
         return Priced(plan, bound, survives)
 
-    def _without_point(self, answer: Answer, best: BlockPlan | None, cutoff: float | None, bound: float) -> Priced:
+    def _without_point(self, answer: Answer, best: BlockPlan | None, cost: float, bound: float) -> Priced:
         """Say what a search that found nothing proves: that there is nothing, or nothing better than what is known."""
         if answer.status is Status.INFEASIBLE:
-            return Priced(None, np.inf, False) if cutoff is None else Priced(best, max(bound, cutoff), True)
-        return Priced(best, max(bound, answer.bound), best is not None)
+            return Priced(best, cost, best is not None)
+        return Priced(best, max(bound, min(answer.bound, cost)), best is not None)
 
     def by_candidate(self, prices: Mapping[Size, float]) -> dict[str, float]:
         """Return the prices of replicas by candidate."""

@@ -32,11 +32,11 @@ STALL_SHARE = 0.02  # of the gap asked for: a bound that rises less stands still
 MOST_STALLED = 4
 MOST_BRANCHES = 60
 MASTER_NODES = 2000
-BLOCK_GAP_SHARE = 0.1  # of the gap asked for: what models alone may leave open
+BLOCK_GAP_SHARE = 0.05  # of the gap asked for: what models alone may leave open
 ROUND_GAP_SHARE = 0.1  # of the gap asked for: what column generation may leave open in a branch
 LEAST_GAP = 1e-7
-MOST_GAP = 1e-2
-OPEN_GAP_SHARE = 0.15
+MOST_GAP = 3e-3
+OPEN_GAP_SHARE = 0.03
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,7 @@ class Search:
     best: Fleet | None = None
     bound: float = 0.0
     _priced: dict[str, tuple[Prices, Priced]] = field(default_factory=dict)
+    _turn: int = 0
     _root: dict[str, Priced] = field(default_factory=dict)  # what models alone cost at `prices`
 
     @classmethod
@@ -276,18 +277,22 @@ class Search:
         return fleet.short
 
     def _replan(self, relaxed: Relaxed, prices: Prices, aim: Aim) -> None:
-        """Plan the models anew that the master uses fractions of, dearest first; others choose among known plans."""
+        """Plan some models anew, in turn, while the others choose among known plans.
+
+        Those that the master uses fractions of come first, the dearest before others.
+        """
         whole = {p.model for p, share in relaxed.shares.items() if share > 1.0 - WHOLE_COST}
         weight = {m: max((p.cost_at(prices) for p in self.plans[m]), default=0.0) for m in self.blocks}
-        split = sorted((m for m in self.blocks if m not in whole), key=lambda m: (-weight[m], m))
-        blocks = [self.blocks[m] for m in sorted((split or list(self.blocks))[:MOST_REPLANNED])]
-        if not blocks:
-            return
+        order = sorted(self.blocks, key=lambda m: (m in whole, -weight[m], m))
+        start = self._turn * MOST_REPLANNED % len(order)
+        self._turn += 1
+        blocks = [self.blocks[m] for m in sorted((order + order)[start : start + min(MOST_REPLANNED, len(order))])]
         anew = {b.model for b in blocks}
         names = {name for b in blocks for name in b.worth_having(prices)}
         names |= {name for p in relaxed.shares if p.model in anew for name, _ in p.replicas}
         others = [p for p in self._all_plans() if p.model not in anew and p not in self.fragile]
-        effort = Effort(relative_gap=ROUND_GAP_SHARE * aim.gap, max_nodes=REPLAN_NODES, time_limit_s=aim.time_left_s())
+        cutoff = None if self.best is None else self.best.cost * (1.0 - WHOLE_COST)
+        effort = Effort(ROUND_GAP_SHARE * aim.gap, 0.0, REPLAN_NODES, aim.time_left_s(), cutoff=cutoff)
         fleet = replanned(self.problem, blocks, others, names, self._dear(), effort)
         if fleet is None or fleet.short:
             return
@@ -319,8 +324,8 @@ class Search:
         self._choose((), aim)
 
 
-MOST_REPLANNED = 6
-REPLAN_NODES = 500
+MOST_REPLANNED = 3
+REPLAN_NODES = 200
 DEAR = 10.0
 SEED = 1
 PERTURBED = 0.05
