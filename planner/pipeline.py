@@ -32,7 +32,8 @@ from planner.solve.outcome import Infeasible, Solution, Unproven, Unsolved
 from planner.solve.packing import Packing
 from planner.spec import FleetSpec, LoadedSpec
 
-MOST_ROUNDS = 12
+MOST_ROUNDS = 16
+MOST_THOROUGH = 2  # solves that go all the way to the proof
 NO_LIMIT = 1_000_000  # solves of variants that a user asks for one by one
 VISIBLE_SHARE = 1e-3  # smaller changes of the bound are not worth a line
 Progress = Callable[[str, float], None]
@@ -101,7 +102,9 @@ def make_plan(prepared: Prepared, options: Options, progress: Progress = lambda 
     clock.lap("candidates")
     context = _context(prepared, spec, table, options)
     gap = options.gap if options.gap is not None else spec.planning.gap
-    limits = SolveLimits(gap, None if options.time_limit_s is None else time.monotonic() + options.time_limit_s)
+    limits = SolveLimits(
+        gap, deadline_s=None if options.time_limit_s is None else time.monotonic() + options.time_limit_s
+    )
     plan = _solve_and_audit(context, catalog, knowledge.constants, limits, options, clock)
     clock.lap("plan")
     if plan.status == "infeasible":
@@ -157,22 +160,31 @@ def _solve_and_audit(
     problem = fleet_problem(spec, table, gpu_limits(spec, catalog))
     if options.write_lp is not None:
         _write_lp(problem, options.write_lp)
-    answered = solve(problem, limits)
+    quick, thorough = replace(limits, thorough=False), 0
+    answered = solve(problem, quick)
     for _ in range(MOST_ROUNDS):
         clock.lap("solve")
         outcome, packing, problem = answered.outcome, answered.packing, answered.problem
         if isinstance(outcome, Infeasible):
             return infeasible_plan(context, InfeasibleReport(reason=outcome.reason))
+        is_open = isinstance(outcome, Unproven | Unsolved) and thorough < MOST_THOROUGH and not limits.is_over
         if isinstance(outcome, Unsolved) or packing is None:
-            return unsolved_plan(context, "a limit was reached before any fleet was found")
+            if not is_open:
+                return unsolved_plan(context, "a limit was reached before any fleet was found")
+            thorough, answered = thorough + 1, mend(answered, problem, limits, ())
+            continue
         found = settle(table, problem, outcome.solution, constants)
         clock.lap("rate pools")
-        if isinstance(found, Settled):
+        if isinstance(found, Settled) and not is_open:
             status: Status = "unproven" if isinstance(outcome, Unproven) else "solved"
             rated = replace(found.table, assumptions=(*table.assumptions, *_rerated(answered, outcome.solution)))
             return _audited(replace(context, table=rated), catalog, found, packing, status, constants)
+        if isinstance(found, Settled):
+            # Only a fleet whose pools hold their limits is worth the long way to the proof.
+            thorough, answered = thorough + 1, mend(answered, problem, limits, ())
+            continue
         table = found.table
-        answered = mend(answered, with_services(problem, table), limits, found.changed)
+        answered = mend(answered, with_services(problem, table), quick, found.changed)
     return unsolved_plan(
         context, f"pools still miss limits at the mix they get after {MOST_ROUNDS} rounds of correction"
     )

@@ -61,7 +61,7 @@ class Trials:
         """Solve a program; None when no solves are left."""
         if not self._take():
             return None
-        return solve(problem, SolveLimits(gap, self.deadline_s, SEARCH_NODES)).outcome
+        return solve(problem, SolveLimits(gap, deadline_s=self.deadline_s, max_nodes=SEARCH_NODES)).outcome
 
     def is_infeasible(self, problem: FleetProblem) -> bool:
         """Tell whether it is proven that no fleet meets a program; False also when no solves are left."""

@@ -108,8 +108,23 @@ def _cuts(
 
 
 def _corrected(table: CandidateTable, cuts: Mapping[str, float]) -> CandidateTable:
-    candidates = tuple(_cut(c, cuts[c.name]) if c.name in cuts else c for c in table.candidates)
+    """Lower the candidates that missed, and with them those that would miss likewise: same shape, same workloads.
+
+    They differ in batch cap and least pool only; corrected one by one, the search would try each of them in turn.
+    """
+    shares: dict[tuple[str, str, frozenset[str]], float] = {}
+    for candidate in table.candidates:
+        if candidate.name in cuts:
+            key = _alike(candidate)
+            shares[key] = min(shares.get(key, 1.0), cuts[candidate.name])
+    candidates = tuple(
+        _cut(c, cuts.get(c.name, shares[_alike(c)])) if _alike(c) in shares else c for c in table.candidates
+    )
     return replace(table, candidates=candidates)
+
+
+def _alike(candidate: Candidate) -> tuple[str, str, frozenset[str]]:
+    return candidate.shape.model, candidate.shape.name, frozenset(candidate.services)
 
 
 def _cut(candidate: Candidate, share: float) -> Candidate:

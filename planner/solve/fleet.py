@@ -15,7 +15,7 @@ from planner.solve.nodes import buy_nodes
 from planner.solve.outcome import Infeasible, Outcome, Solution, Solved, Unproven, Unsolved
 from planner.solve.packing import Packing, pack
 from planner.solve.routing import route, spread
-from planner.solve.search import Aim, Search
+from planner.solve.search import MOST_BRANCHES, Aim, Search
 from planner.solve.tolerance import GAP_ATOL
 from planner.solve.whole import Found, solve_whole
 
@@ -30,9 +30,11 @@ class SolveLimits:
     """What a solve aims for and when it stops.
 
     `deadline_s` is a moment of `time.monotonic`: an emergency brake, after which what was found is returned, unproven.
+    A solve that is not `thorough` does not branch: a good fleet soon, its gap perhaps open.
     """
 
     gap: float
+    thorough: bool = True
     deadline_s: float | None = None
     max_nodes: int | None = None
 
@@ -72,13 +74,16 @@ def solve(problem: FleetProblem, limits: SolveLimits) -> Answered:
 def mend(answered: Answered, problem: FleetProblem, limits: SolveLimits, changed: Collection[str]) -> Answered:
     """Solve again after the capacities of some candidates of the models `changed` fell, as `problem` states them.
 
+    With no model changed, the search goes on where it ended.
+
     The bounds of `answered` still hold, because capacities only fall. The bound that follows is that of the problem as it
     is now rated; `uncut_bound` stays that of the first rating.
     """
     unserved = _unserved(problem)
     if unserved is not None or answered.search is None:
         return Answered(unserved or Infeasible("there is nothing to mend"), None, problem)
-    answered.search.lower(problem, changed)
+    if changed:
+        answered.search.lower(problem, changed)
     return _solve(answered.search, limits, answered.uncut_bound)
 
 
@@ -91,7 +96,9 @@ def _unserved(problem: FleetProblem) -> Infeasible | None:
 def _solve(search: Search, limits: SolveLimits, uncut_bound: float | None) -> Answered:
     """Search by models; finish small fleets with the whole program where the search leaves a gap."""
     gap = limits.gap * GAP_SHARE_FOR_SEARCH
-    search.run(Aim(gap, lambda: limits.is_over, lambda: limits.time_left_s), thorough=not _is_small(search.problem))
+    small = _is_small(search.problem)
+    branches = 0 if small else MOST_BRANCHES if limits.thorough else 1
+    search.run(Aim(gap, lambda: limits.is_over, lambda: limits.time_left_s), branches)
     if search.unserved:
         names = ", ".join(search.unserved)
         reason = f"no number of replicas that the stock allows meets the rules of model {names}, whatever it may cost"
@@ -100,7 +107,8 @@ def _solve(search: Search, limits: SolveLimits, uncut_bound: float | None) -> An
     found = None if search.best is None else Found.of(search.best)
     bound = search.bound
     open_gap = found is None or found.cost - bound > gap * found.cost
-    if open_gap and bound < np.inf and not limits.is_over and len(problem.rules) <= MOST_MODELS_WHOLE:
+    whole_helps = small or (limits.thorough and len(problem.rules) <= MOST_MODELS_WHOLE)
+    if open_gap and bound < np.inf and not limits.is_over and whole_helps:
         whole = solve_whole(problem, search.bounds(), found, bound, gap, limits)
         if isinstance(whole, Infeasible):
             return Answered(whole, None, problem)
@@ -110,7 +118,7 @@ def _solve(search: Search, limits: SolveLimits, uncut_bound: float | None) -> An
         proven = bound == np.inf
         reason = "no whole number of nodes meets every row of the program"
         ended = Infeasible(reason) if proven else Unsolved("a limit was reached before any fleet was found")
-        return Answered(ended, None, problem)
+        return Answered(ended, None, problem, search)
     outcome, packing = _outcome(problem, found.replicas, bound, limits)
     return Answered(outcome, packing, problem, search, bound if uncut_bound is None else uncut_bound)
 

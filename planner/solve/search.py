@@ -30,7 +30,7 @@ BOX = 0.5  # a shortage costs this much more than the best prices so far
 MOST_ROUNDS = 30
 STALL_SHARE = 0.02  # of the gap asked for: a bound that rises less stands still
 MOST_STALLED = 4
-MOST_BRANCHES = 60
+MOST_BRANCHES = 24
 MASTER_NODES = 2000
 BLOCK_GAP_SHARE = 0.05  # of the gap asked for: what models alone may leave open
 ROUND_GAP_SHARE = 0.1  # of the gap asked for: what column generation may leave open in a branch
@@ -81,22 +81,23 @@ class Search:
         blocks = {model: Block(alone) for model, alone in by_model(problem).items()}
         return cls(problem, Supply(problem), blocks, prices_alone(problem))
 
-    def run(self, aim: Aim, thorough: bool = True) -> None:
+    def run(self, aim: Aim, branches: int = MOST_BRANCHES) -> None:
         """Search until the gap is reached, or a limit is. `best`, `bound` and `unserved` say what was found.
 
-        Only a `thorough` search generates more plans than those that models choose alone at the cheapest prices.
+        `branches` bounds how often plans are generated: never (models choose alone at the cheapest prices), once, or in so
+        many branches on nodes.
         """
         root = self._start(aim)
         if self.unserved or self._done(aim):
             return
-        if not thorough:
+        if branches == 0:
             relaxed = relaxed_master(self.supply, list(self._all_plans()), (), self._dear())
             if relaxed is not None:
                 self._replan(relaxed, self.prices, aim)
             return
         open_branches = [_Branch(root, 0, (), self.prices)]
         closed = np.inf  # the least bound of branches that are settled as far as known plans and prices can
-        for number in range(1, MOST_BRANCHES):
+        for number in range(1, branches + 1):
             if not open_branches or aim.is_over():
                 break
             branch = heapq.heappop(open_branches)
