@@ -47,7 +47,7 @@ def compile_supply(problem: FleetProblem, blocks: Sequence[FleetProblem] = ()) -
     index = ProgramIndex(problem)
     for columns in index.by_model.values():
         for size in sizes_of(columns):
-            most[size] += max(index.most_replicas[c.name] for c in columns if Size.of(c) == size)
+            most[size] += sum(index.most_replicas[c.name] for c in columns if Size.of(c) == size)
     stated = replace(
         problem,
         columns=(*(c for b in blocks for c in b.columns), *(_stand_in(size) for size in sorted(most))),

@@ -24,7 +24,7 @@ TWO_MODELS = """\
 version: 1
 fleet: two
 models:
-  chat: {use: llama-3.1-8b, max_model_len: 8k}
+  chat: {use: llama-3.1-8b, max_model_len: 8k, max_shapes: 1}
   code: {use: qwen3-32b, max_model_len: 8k, weights: [fp8], kv_cache: [bf16]}
 workloads:
   assistant:
