@@ -161,8 +161,9 @@ def test_what_was_never_considered_is_said(
         named(name, prod[3], prod[2].catalog)
 
 
-def test_a_limit_that_leaves_no_fleet_with_a_shape_is_said() -> None:
-    tight = TWO_MODELS + "  budget: 12000 USD/month\n"
+def test_a_limit_that_leaves_no_fleet_with_a_shape_is_said(two: tuple[Plan, FleetSpec, Trials, CandidateTable]) -> None:
+    assert two[0].objective is not None
+    tight = TWO_MODELS + f"  budget: {two[0].objective.usd_per_month * 1.01:.0f} USD/month\n"
     spec, trials, table, make = opened(tight, "tight.yaml")
     plan = make()
     assert plan.status == "solved"
