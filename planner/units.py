@@ -94,6 +94,8 @@ DIMENSIONS: Mapping[str, Dimension] = MappingProxyType(
             Dimension("money", "an amount of money", {"USD": 1.0}, "400000 USD", scaled=True),
             Dimension("money_per_month", "money per month", {"USD/month": 1.0}, "400000 USD/month", scaled=True),
             Dimension("money_per_mtok", "money per million tokens", {"USD/Mtok": 1.0}, "0.60 USD/Mtok"),
+            Dimension("power", "power", {"W": 1.0, "kW": 1e3, "MW": 1e6}, "120 kW"),
+            Dimension("price_per_kwh", "a price of energy", {"USD/kWh": 1.0}, "0.12 USD/kWh"),
             Dimension("price", "a price", {"USD/gpu/h": 1.0, "USD/node/h": 1.0}, "1.10 USD/gpu/h"),
             Dimension("price_per_gpu_hour", "a price per GPU", {"USD/gpu/h": 1.0}, "1.10 USD/gpu/h"),
             Dimension("price_per_node_hour", "a price per node", {"USD/node/h": 1.0}, "8.80 USD/node/h"),
@@ -119,6 +121,9 @@ _SPELLINGS: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("$/month", "usd/mo", "$/mo", "usd/m"), "USD/month"),
         **dict.fromkeys(("usd/gpu/hour", "usd/gpu-hour", "usd/gpu-h", "usd/gpuh", "$/gpu/h"), "USD/gpu/h"),
         **dict.fromkeys(("usd/node/hour", "usd/node-hour", "usd/node-h", "$/node/h"), "USD/node/h"),
+        **dict.fromkeys(("$/kwh", "usd/kw-h", "usd/kilowatt-hour"), "USD/kWh"),
+        **dict.fromkeys(("watt", "watts"), "W"),
+        **dict.fromkeys(("kilowatt", "kilowatts"), "kW"),
         **dict.fromkeys(("usd/mtokens", "$/mtok", "usd/1m", "usd/m tokens"), "USD/Mtok"),
     }
 )

@@ -73,6 +73,43 @@ planning: {gap: 0.1 %}
 """Two models on owned and bought nodes, with spares, limits and a budget."""
 
 
+FAILING = """\
+version: 1
+fleet: failing
+models:
+  chat: {use: llama-3.1-8b-instruct, max_model_len: 8k, reliability: {survive: zone}}
+workloads:
+  assistant:
+    model: chat
+    traffic: {rate: 60 req/s, input_tokens: {mean: 800, p95: 2000}, output_tokens: {mean: 200, p95: 450}}
+    slo: {ttft_p95: 1.5 s, tpot_p95: 60 ms}
+    spot: {max_share: 40 %}
+supply:
+  offers:
+    - {name: cloud, provider: gcp, instances: [g2-standard-4], regions: [us-central1, us-east4], terms: [on-demand, spot]}
+planning: {gap: 0.1 %}
+"""
+"""One model on spot and other nodes of two regions, either of which may be lost."""
+
+
+NODES = """\
+version: 1
+fleet: nodes
+models:
+  chat: {use: llama-3.1-8b-instruct, max_model_len: 8k, reliability: {survive: node}}
+workloads:
+  assistant:
+    model: chat
+    traffic: {rate: 60 req/s, input_tokens: {mean: 800, p95: 2000}, output_tokens: {mean: 200, p95: 450}}
+    slo: {ttft_p95: 1.5 s, tpot_p95: 60 ms}
+supply:
+  offers:
+    - {name: cloud, provider: aws, gpus: [L40S], region: us-east-1, instances: [g6e.xlarge, g6e.12xlarge, g6e.48xlarge]}
+planning: {gap: 0.1 %}
+"""
+"""One model that must survive the loss of a node, with nodes of one, four and eight GPUs to choose from."""
+
+
 @dataclass(frozen=True)
 class Planned:
     """A planned spec: the problem as it was solved last, and the plan with everything its audit asks for."""

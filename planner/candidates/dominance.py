@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from planner.candidates.pairs import Indices, ShapeArrays
 from planner.candidates.types import Array, Candidate, Rejection, Shape
 from planner.physics.step import SHARED_FIELDS
+from planner.spec import ReliabilitySpec
 
 DOMINATED_RULE = "dominated"
 MIXING_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -91,21 +92,26 @@ def _covers(other: dict[tuple[str, object], int], formats: dict[tuple[str, objec
     return bool((costs[rows] <= costs[list(formats.values())]).all())
 
 
-def kept_candidates(candidates: Sequence[Candidate], spare_replicas: int = 0) -> tuple[list[Candidate], dict[str, str]]:
+def kept_candidates(
+    candidates: Sequence[Candidate], reliability: ReliabilitySpec = ReliabilitySpec()
+) -> tuple[list[Candidate], dict[str, str]]:
     """Return the candidates that no other of the same model, GPU type, formats and cells replaces k-fold.
 
     And, by the name of a shape that lost a candidate so, what replaces it.
 
     Exact: the replacement serves the same workloads, uses no more GPUs of the same type at no higher node size, and covers
     every capacity row. With several spares one pool of two loses what two pools of one keep, so copies do not replace one
-    then. A candidate of more workloads never replaces one of fewer: its rating may have to be lowered for the mix it gets.
+    then; where a node is to be survived, only replicas of the same size do, since a node holds more of smaller ones. A
+    candidate of more workloads never replaces one of fewer: its rating may have to be lowered for the mix it gets.
     """
     groups: dict[tuple[str, ...], list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         shape = candidate.shape
         served = "+".join(sorted(candidate.services))
         groups[shape.model, shape.gpu, shape.weights, shape.kv_cache, served, *candidate.cells].append(candidate)
-    most_copies = 1 if spare_replicas > 1 else MOST_COPIES
+    if reliability.survive == "node":
+        groups = _by_size(groups)
+    most_copies = 1 if reliability.spare_replicas > 1 else MOST_COPIES
     each = [
         sorted(groups[key], key=lambda c: (c.shape.gpus, c.min_replicas, -c.mean_batch, c.name))
         for key in sorted(groups)
@@ -115,6 +121,14 @@ def kept_candidates(candidates: Sequence[Candidate], spare_replicas: int = 0) ->
     for group, copies in zip(each, _copies(each, most_copies), strict=True):
         kept += _alive(group, copies, reasons)
     return sorted(kept, key=lambda c: c.name), reasons
+
+
+def _by_size(groups: Mapping[tuple[str, ...], list[Candidate]]) -> dict[tuple[str, ...], list[Candidate]]:
+    found: dict[tuple[str, ...], list[Candidate]] = defaultdict(list)
+    for key, members in groups.items():
+        for candidate in members:
+            found[*key, str(candidate.shape.node_gpus)].append(candidate)
+    return found
 
 
 def _alive(members: list[Candidate], copies: NDArray[np.intp], reasons: dict[str, str]) -> list[Candidate]:

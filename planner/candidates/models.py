@@ -45,6 +45,7 @@ def _resolve(name: str, model: ModelSpec, spec: FleetSpec, catalog: Catalog) -> 
         quality={(w, k): _quality(model, architecture, w, k, catalog) for w in weights for k in kv_cache},
         max_model_len=model.max_model_len or min(DEFAULT_MAX_MODEL_LEN_TOKENS, architecture.max_position),
         reliability=spec.reliability.overridden_by(model.reliability),
+        preferred_gpus=tuple(catalog.gpu(g).name for g in model.prefer.gpus) if model.prefer is not None else (),
     )
 
 

@@ -10,7 +10,16 @@ import numpy as np
 
 from planner.candidates.pairs import Indices, ShapeArrays, kv_load, make_pairs, pair_indices
 from planner.candidates.rating_types import PoolRating, SharedRating
-from planner.candidates.types import Array, Candidate, ResolvedModel, ResolvedWorkload, Service, Shape
+from planner.candidates.types import (
+    Array,
+    Candidate,
+    Domain,
+    ResolvedModel,
+    ResolvedWorkload,
+    Service,
+    Shape,
+    replicas_on_node,
+)
 from planner.physics.latency import throughput
 from planner.physics.speed import StepCoefficients, step_bytes, step_flops
 
@@ -48,40 +57,43 @@ def candidates_of(
     shared: Sequence[SharedRating],
     cells: Cells,
     node_sizes: Mapping[str, frozenset[int]],
+    domains: Mapping[str, Domain],
 ) -> list[Candidate]:
-    """Return a candidate for every rating and every group of cells that admits some workload of it.
+    """Return a candidate for every rating and every domain with cells that admit its workloads.
 
-    A rating that counts on pooling must hold with the spares gone: such a candidate needs that many more replicas.
+    A rating that counts on pooling must hold with the spares gone: such a candidate needs that many more replicas. Where a
+    node is to be survived, a pool has at least the replicas of one: with less, two pools on a node could fail together.
     """
     spares = arrays.model.reliability.spare_replicas
     streams = np.asarray(arrays.step.streams)
     bandwidth, flops = arrays.step.achievable_bytes_per_s * streams, arrays.step.achievable_flops_per_s * streams
-    places: dict[tuple[str, int, int, tuple[int, ...]], tuple[str, ...]] = {}
+    places: dict[tuple[str, int, int, tuple[int, ...]], list[tuple[Domain, tuple[str, ...]]]] = {}
     points = _alone(arrays, workloads, pools) + _together(arrays, workloads, pools, shared)
     if not points:
         return []
     found: list[Candidate] = []
     for point, services in zip(points, _services(arrays, workloads, points), strict=True):
-        least = point.replicas + spares if point.replicas > 1 else 1
         shape = arrays.shapes[point.shape]
         place = (shape.gpu, shape.node_gpus, shape.nodes_spanned, point.served)
         if place not in places:
-            places[place] = _places(shape, set(services), cells, node_sizes)
-        if places[place]:
+            where = _places(shape, set(services), cells, node_sizes)
+            places[place] = _by_domain(arrays.model, where, domains)
+        for domain, own in places[place]:
+            on_node = replicas_on_node(shape, domain.node_gpus)
+            cap = batch_cap(arrays.model, shape, [workloads[j] for j in point.served], point.widest_batch)
             found.append(
                 Candidate(
-                    name=f"{shape.model}|{shape.name}|{'+'.join(sorted(services))}|r{point.replicas}",
+                    name=f"{shape.model}|{shape.name}|{'+'.join(sorted(services))}|r{point.replicas}{domain}",
                     shape=shape,
                     mean_batch=point.batch,
-                    max_num_seqs=batch_cap(
-                        arrays.model, shape, [workloads[j] for j in point.served], point.widest_batch
-                    ),
-                    min_replicas=least,
-                    cells=places[place],
+                    max_num_seqs=cap,
+                    min_replicas=point.replicas + max(spares, on_node) if point.replicas > 1 else max(1, on_node),
+                    cells=own,
                     kv_pool_bytes=point.kv_pool_bytes,
                     bandwidth_bytes_per_s=float(bandwidth[point.shape]),
                     flops_per_s=float(flops[point.shape]),
                     services=services,
+                    domain=domain,
                 )
             )
     return found
@@ -217,6 +229,16 @@ def _places(shape: Shape, served: set[str], cells: Cells, node_sizes: Mapping[st
         for cell in group
     }
     return tuple(sorted(cell for cell in admitting if _holds(shape, node_sizes[cell])))
+
+
+def _by_domain(
+    model: ResolvedModel, cells: tuple[str, ...], domains: Mapping[str, Domain]
+) -> list[tuple[Domain, tuple[str, ...]]]:
+    """Group cells by what fails together, as far as the model is to survive that."""
+    grouped: dict[Domain, list[str]] = {}
+    for cell in cells:
+        grouped.setdefault(domains[cell].for_failure(model.reliability.survive), []).append(cell)
+    return [(domain, tuple(grouped[domain])) for domain in sorted(grouped)]
 
 
 def _holds(shape: Shape, sizes: frozenset[int]) -> bool:

@@ -13,7 +13,7 @@ from planner.candidates.operating import Cells, candidates_of
 from planner.candidates.pairs import Indices, ShapeArrays, kv_load, limits_of, make_pairs, pair_indices
 from planner.candidates.rating_types import PoolRating
 from planner.candidates.sharing import rate_shared
-from planner.candidates.types import Array, Candidate, Rejection, ResolvedWorkload
+from planner.candidates.types import Array, Candidate, Domain, Rejection, ResolvedWorkload
 from planner.physics.latency import Ceiling, ceiling, holds_at, idle_miss, largest_within
 from planner.physics.latency.types import Limits
 
@@ -40,18 +40,19 @@ def rate_shapes(
     workloads: Sequence[ResolvedWorkload],
     cells: Cells,
     node_sizes: Mapping[str, frozenset[int]],
+    domains: Mapping[str, Domain],
 ) -> tuple[list[Candidate], list[Rejection]]:
     """Return the candidates of one model and what was ruled out, with reasons.
 
     `cells` maps (GPU type, workloads admitted) to the supply cells where such a pool may lie, `node_sizes` those to the
-    GPUs per node on offer there.
+    GPUs per node on offer there and `domains` those to what fails with them.
     """
     keep, rejections = kept_formats(arrays) if arrays.model.spec.uniform_format else (np.arange(len(arrays.shapes)), [])
     arrays = arrays.take(keep)
     pools, missed = _rate(arrays, workloads)
     rejections += _latency_rejections(arrays, workloads, missed)
     shared = rate_shared(arrays, workloads, pools)
-    return candidates_of(arrays, workloads, pools, shared, cells, node_sizes), rejections
+    return candidates_of(arrays, workloads, pools, shared, cells, node_sizes, domains), rejections
 
 
 def _rate(arrays: ShapeArrays, workloads: Sequence[ResolvedWorkload]) -> tuple[list[PoolRating], Missed]:

@@ -117,25 +117,28 @@ class _Checker:
             yield from self._gpu(name, ("supply", "limits", "gpus", name), {}, key=True)
 
     def selectors(self) -> Iterator[Diagnostic]:
-        """Check the names in allow, deny and forbid."""
+        """Check the names in allow, deny, prefer, forbid and the rules of the limits."""
         for path, selector in self._all_selectors():
             for position, name in enumerate(_items(selector.get("gpus"))):
                 yield from self._gpu(name, (*path, "gpus", position), {})
-            for position, name in enumerate(_items(selector.get("providers"))):
+            for place, name in _one_or_several(selector, path, "provider", "providers"):
                 if isinstance(name, str) and name != OWNED:
-                    yield from self._provider(name, (*path, "providers", position))
-            for position, name in enumerate(_items(selector.get("regions"))):
-                yield from self._selected_region(name, (*path, "regions", position))
+                    yield from self._provider(name, place)
+            for place, name in _one_or_several(selector, path, "region", "regions"):
+                yield from self._selected_region(name, place)
 
     def _all_selectors(self) -> Iterator[tuple[YamlPath, Mapping[str, Any]]]:
         holders: list[tuple[YamlPath, object]] = [(("defaults",), self._data.get("defaults"))]
         for section in _SECTIONS_WITH_SELECTORS:
             holders += [((section, name), item) for name, item in _mapping(self._data.get(section)).items()]
         for path, holder in holders:
-            for key in ("allow", "deny"):
+            for key in ("allow", "deny", "prefer"):
                 yield (*path, key), _mapping(_mapping(holder).get(key))
         for index, policy in enumerate(_items(self._data.get("policies"))):
             yield ("policies", index, "forbid"), _mapping(_mapping(policy).get("forbid"))
+        limits = _mapping(_mapping(self._data.get("supply")).get("limits"))
+        for index, rule in enumerate(_items(limits.get("rules"))):
+            yield ("supply", "limits", "rules", index, "match"), _mapping(_mapping(rule).get("match"))
 
     def _gpu(
         self, name: object, path: YamlPath, resolved: dict[str, YamlPath], key: bool = False
@@ -162,8 +165,7 @@ class _Checker:
             yield from unknown
             return
         listed = self._catalog.offers(provider)
-        named = [((*path, "region"), offer.get("region"))]
-        named += [((*path, "regions", i), name) for i, name in enumerate(_items(offer.get("regions")))]
+        named = _one_or_several(offer, path, "region", "regions")
         regions: set[str] = set()
         for place, name in named:
             if isinstance(name, str):
@@ -269,6 +271,13 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 def _items(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+def _one_or_several(holder: Mapping[str, Any], path: YamlPath, one: str, several: str) -> list[tuple[YamlPath, Any]]:
+    """Return the names under a key for one and a key for several of them, each with its path."""
+    return [((*path, one), holder.get(one))] + [
+        ((*path, several, position), name) for position, name in enumerate(_items(holder.get(several)))
+    ]
 
 
 def _some(names: list[str]) -> str:

@@ -14,9 +14,9 @@ def matches(selector: Selector, offer: PricedOffer, catalog: Catalog) -> bool:
     region = offer.region.casefold()
     return (
         (not selector.gpus or offer.gpu in {_gpu_name(catalog, g) for g in selector.gpus})
-        and (not selector.providers or offer.provider in selector.providers)
-        and (not selector.regions or any(fnmatchcase(region, r.casefold()) for r in selector.regions))
-        and (not selector.countries or offer.country in selector.countries)
+        and (not selector.all_providers or offer.provider in selector.all_providers)
+        and (not selector.all_regions or any(fnmatchcase(region, r.casefold()) for r in selector.all_regions))
+        and (not selector.all_countries or offer.country in selector.all_countries)
         and (not selector.terms or offer.term in selector.terms)
     )
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date
 
+from planner.candidates.alternatives import ON_DEMAND, on_demand_prices
+from planner.candidates.selection import matches
 from planner.candidates.types import Assumption, Price, PricedOffer, Rejection, Stock, Supply
 from planner.catalog import Catalog, CatalogOffer
 from planner.spec import FleetSpec, OfferSpec
+from planner.spec.supply import OWNED
 
 OWNED_TERM = "owned"
-ON_DEMAND = "on-demand"
 OLD_PRICE_DAYS = 180
+W_PER_KW = 1000.0
 
 
 def build_supply(spec: FleetSpec, catalog: Catalog) -> Supply:
@@ -23,7 +26,9 @@ def build_supply(spec: FleetSpec, catalog: Catalog) -> Supply:
         if _has_ended(spec, offer, catalog):
             rejections.append(_rejected("supply-ended", entry, f"offer {entry} ended on {offer.until}"))
             continue
-        found = list(_priced(entry, offer, spec, catalog, rejections))
+        found = [
+            o for o in _priced(entry, offer, spec, catalog, rejections) if _countable(o, spec, catalog, rejections)
+        ]
         offers += found
         committed = (offer.nodes or 0) if offer.is_owned else (offer.committed or 0)
         if found and (committed or offer.nodes is not None):
@@ -35,6 +40,8 @@ def build_supply(spec: FleetSpec, catalog: Catalog) -> Supply:
         tuple(stock),
         tuple(rejections),
         tuple(_assumptions(offers, spec.planning.as_of or catalog.newest_price_date())),
+        tuple(frozenset(o.name for o in offers if matches(r.match, o, catalog)) for r in spec.supply.limits.rules),
+        on_demand_prices(offers, catalog),
     )
 
 
@@ -42,6 +49,17 @@ def _has_ended(spec: FleetSpec, offer: OfferSpec, catalog: Catalog) -> bool:
     if offer.until is None:
         return False
     return offer.until < (spec.planning.as_of or catalog.newest_price_date())
+
+
+def _countable(offer: PricedOffer, spec: FleetSpec, catalog: Catalog, rejections: list[Rejection]) -> bool:
+    """Tell whether every limit on vCPUs that the offer falls under can count it; if not, it is ruled out."""
+    if offer.vcpus is not None or offer.provider == OWNED:
+        return True
+    if not any(r.vcpus is not None and matches(r.match, offer, catalog) for r in spec.supply.limits.rules):
+        return True
+    why = f"{offer.entry}: a limit on vCPUs applies, and those of {offer.instance} are not in the catalog"
+    rejections.append(_rejected("unknown-vcpus", offer.entry, why, offer.gpu))
+    return False
 
 
 def _priced(
@@ -71,14 +89,22 @@ def _priced(
                 term=term,
                 usd_per_node_h=usd_per_node_h,
                 price=price,
+                power_w=listed.gpus_per_node * catalog.gpu(listed.gpu).device().tdp_w,
+                vcpus=listed.vcpus,
             )
 
 
 def _owned(entry: str, offer: OfferSpec, catalog: Catalog) -> PricedOffer:
     gpus = offer.gpus_per_node or 1
+    gpu = catalog.gpu(offer.gpus[0])
+    power_w = (gpus * gpu.device().tdp_w + (offer.host_power_w or 0.0)) * (offer.pue or 1.0)
     per_node = offer.price_usd_per_node_h
     if per_node is None:
         per_node = (offer.price_usd_per_gpu_h or 0.0) * gpus
+    source = f"supply.offers {entry}"
+    if offer.electricity_usd_per_kwh is not None:
+        per_node += power_w / W_PER_KW * offer.electricity_usd_per_kwh
+        source += f", with {power_w / W_PER_KW:.3g} kW at {offer.electricity_usd_per_kwh:g} USD/kWh"
     return PricedOffer(
         name=f"{entry}/{OWNED_TERM}",
         entry=entry,
@@ -86,11 +112,12 @@ def _owned(entry: str, offer: OfferSpec, catalog: Catalog) -> PricedOffer:
         region=offer.region or entry,
         country=offer.country or "",
         instance=entry,
-        gpu=catalog.gpu(offer.gpus[0]).name,
+        gpu=gpu.name,
         gpus_per_node=gpus,
         term=OWNED_TERM,
         usd_per_node_h=per_node,
-        price=Price("owned", "", f"supply.offers {entry}"),
+        price=Price("owned", "", source),
+        power_w=power_w,
     )
 
 
@@ -159,6 +186,8 @@ def _assumptions(offers: list[PricedOffer], as_of: date) -> Iterator[Assumption]
         note = ", exact date unknown" if stale else _age(day, as_of)
         value = f"{_BASES[basis]} {day}{note}" if day else "own prices"
         yield Assumption(f"prices.{provider}", value, source)
+    if any(offer.is_spot for offer in offers):
+        yield Assumption("supply.spot", "how often spot nodes are taken away is not modelled", "planner/manual/spec.md")
 
 
 def _age(day: str, as_of: date) -> str:

@@ -18,6 +18,7 @@ from planner.candidates.types import (
     Assumption,
     Candidate,
     CandidateTable,
+    Domain,
     PricedOffer,
     Rejection,
     ResolvedModel,
@@ -50,12 +51,14 @@ def build_table(spec: FleetSpec, catalog: Catalog, knowledge: Knowledge, memo: M
     kinds = kinds_of(models, knowledge)
     shapes, rejections = _shapes(kinds, workloads, supply, admitted, catalog)
     spanning = {s.gpu for group in shapes.values() for s in group if s.nodes_spanned > 1}
-    supply = replace(supply, offers=_in_cells(supply.offers, admitted, spanning))
+    failures: set[str] = {m.reliability.survive for m in models.values()}
+    supply = replace(supply, offers=_in_cells(supply.offers, admitted, spanning, failures))
+    domains = {o.cell: _domain(o, failures) for o in supply.offers}
     cells = _cells(supply.offers, admitted)
     node_sizes = _node_sizes(supply.offers)
     served = {name: [w for w in workloads.values() if w.model == name] for name in models}
     keys = {
-        name: _rating_key(models[name], served[name], shapes[name], cells, node_sizes)
+        name: _rating_key(models[name], served[name], shapes[name], cells, node_sizes, domains)
         for name in models
         if served[name] and shapes[name]
     }
@@ -64,8 +67,8 @@ def build_table(spec: FleetSpec, catalog: Catalog, knowledge: Knowledge, memo: M
 
     def rated(name: str) -> Rated:
         model = models[name]
-        found, lost = rate_shapes(kinds[name].arrays(model, shapes[name]), served[name], cells, node_sizes)
-        kept, replaced = kept_candidates(found, model.reliability.spare_replicas)
+        found, lost = rate_shapes(kinds[name].arrays(model, shapes[name]), served[name], cells, node_sizes, domains)
+        kept, replaced = kept_candidates(found, model.reliability)
         return kept, lost, replaced
 
     ratings = in_order(rated, unrated, least_items=LEAST_MODELS_SHARED_OUT)
@@ -94,12 +97,13 @@ def build_table(spec: FleetSpec, catalog: Catalog, knowledge: Knowledge, memo: M
 def _admitted(
     offer: PricedOffer, spec: FleetSpec, workloads: Mapping[str, ResolvedWorkload], catalog: Catalog
 ) -> tuple[str, ...]:
-    """Return the workloads that an offer may serve, by the selectors of the workload and of its model."""
+    """Return the workloads that an offer may serve, by the selectors of the workload and of its model, and by `spot`."""
     return tuple(
         name
         for name, workload in workloads.items()
         if admits(spec.models[workload.model].allow, spec.models[workload.model].deny, offer, catalog)
         and admits(workload.spec.allow, workload.spec.deny, offer, catalog)
+        and (workload.spec.spot is not None or not offer.is_spot)
     )
 
 
@@ -122,7 +126,7 @@ def _shapes(
                 sizes[offer.gpu].add(offer.gpus_per_node)
         for gpu, device in devices.items():
             if gpu not in sizes:
-                why = "no offer of this GPU is allowed by allow/deny"
+                why = "no offer of this GPU is allowed by allow, deny and spot"
                 rejections.append(Rejection(SELECTOR_RULE, name, "", gpu, why))
                 continue
             found, lost = kind.enumerate(name, device, sizes[gpu])
@@ -132,16 +136,31 @@ def _shapes(
 
 
 def _in_cells(
-    offers: Sequence[PricedOffer], admitted: Mapping[str, tuple[str, ...]], spanning: set[str]
+    offers: Sequence[PricedOffer], admitted: Mapping[str, tuple[str, ...]], spanning: set[str], failures: set[str]
 ) -> tuple[PricedOffer, ...]:
-    """Put each offer in its supply cell: same GPU type, same workloads admitted, same site where replicas span nodes."""
-    groups = sorted({(o.gpu, admitted[o.name], o.site if o.gpu in spanning else "") for o in offers})
-    several = Counter(gpu for gpu, _, _ in groups)
+    """Put each offer in its supply cell: same GPU type, same workloads admitted, failing alike.
+
+    Where replicas span nodes a cell is one site.
+    """
+
+    def key(o: PricedOffer) -> tuple[str, tuple[str, ...], str, Domain]:
+        return o.gpu, admitted[o.name], o.site if o.gpu in spanning else "", _domain(o, failures)
+
+    groups = sorted({key(o) for o in offers})
+    several = Counter(gpu for gpu, *_ in groups)
     names = {
-        key: key[0] if several[key[0]] == 1 else f"{key[0]}#{sum(1 for k in groups[:i] if k[0] == key[0]) + 1}"
-        for i, key in enumerate(groups)
+        group: group[0]
+        if several[group[0]] == 1
+        else f"{group[0]}#{sum(1 for g in groups[:i] if g[0] == group[0]) + 1}"
+        for i, group in enumerate(groups)
     }
-    return tuple(replace(o, cell=names[o.gpu, admitted[o.name], o.site if o.gpu in spanning else ""]) for o in offers)
+    return tuple(replace(o, cell=names[key(o)]) for o in offers)
+
+
+def _domain(offer: PricedOffer, failures: set[str]) -> Domain:
+    """Return what fails with the nodes of an offer, as far as some model is to survive that."""
+    zone = offer.zone if "zone" in failures else ""
+    return Domain(offer.is_spot, zone, offer.gpus_per_node if "node" in failures else 0)
 
 
 def _cells(offers: Sequence[PricedOffer], admitted: Mapping[str, tuple[str, ...]]) -> Cells:
@@ -167,11 +186,12 @@ def _rating_key(
     shapes: Sequence[Shape],
     cells: Cells,
     node_sizes: Mapping[str, frozenset[int]],
+    domains: Mapping[str, Domain],
 ) -> str:
     """Return all that the rating of a model depends on, within one catalog and confidence."""
     asked = [(w.name, w.spec.model_dump_json()) for w in served]
     where = [(s.name, s.node_gpus) for s in shapes]
-    return repr((model.name, model.spec.model_dump_json(), model.reliability, asked, where, cells, node_sizes))
+    return repr((model.name, model.spec.model_dump_json(), model.reliability, asked, where, cells, node_sizes, domains))
 
 
 def _dominated(

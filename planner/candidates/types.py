@@ -14,6 +14,7 @@ from planner.physics.bands import Provenance
 from planner.physics.memory import EngineMemory, HbmBudget
 from planner.physics.types import Architecture, Device, Layout
 from planner.spec import ModelSpec, ReliabilitySpec, WorkloadSpec
+from planner.spec.vocabulary import SPOT
 
 Array = NDArray[np.float64]
 
@@ -61,6 +62,7 @@ class ResolvedModel:
     quality: Mapping[tuple[str, str], QualityEvidence]
     max_model_len: int
     reliability: ReliabilitySpec
+    preferred_gpus: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,11 @@ class Price:
 
 @dataclass(frozen=True)
 class PricedOffer:
-    """A kind of node that can be bought or is owned, at one place, term and price."""
+    """A kind of node that can be bought or is owned, at one place, term and price.
+
+    `power_w` is what a node draws with its GPUs at their TDP: for owned nodes with host and PUE where the spec gives them.
+    `vcpus` is None where the provider does not say, and for owned nodes.
+    """
 
     name: str
     entry: str
@@ -127,12 +133,44 @@ class PricedOffer:
     term: str
     usd_per_node_h: float
     price: Price
+    power_w: float
+    vcpus: int | None = None
     cell: str = ""
 
     @property
     def site(self) -> str:
         """Place whose nodes one replica may span: provider, region and instance."""
         return f"{self.provider}/{self.region}/{self.instance}"
+
+    @property
+    def zone(self) -> str:
+        """Place that fails as a whole: provider and region."""
+        return f"{self.provider}/{self.region}"
+
+    @property
+    def is_spot(self) -> bool:
+        """Tell whether its nodes can be taken away at any time."""
+        return self.term == SPOT
+
+
+@dataclass(frozen=True, order=True)
+class Domain:
+    """What the nodes of a supply cell have in common when they fail: spot nodes are taken away, a zone may go dark.
+
+    `node_gpus` are the GPUs that a failing node takes. Zone and node are set where some model is to survive their loss.
+    """
+
+    spot: bool = False
+    zone: str = ""
+    node_gpus: int = 0
+
+    def __str__(self) -> str:
+        node = f"node{self.node_gpus}" if self.node_gpus else ""
+        return "".join(f"|{part}" for part in ("spot" if self.spot else "", self.zone, node) if part)
+
+    def for_failure(self, survive: str) -> Domain:
+        """Return what matters of it to a model that is to survive a kind of failure."""
+        return Domain(self.spot, self.zone if survive == "zone" else "", self.node_gpus if survive == "node" else 0)
 
 
 @dataclass(frozen=True)
@@ -145,13 +183,26 @@ class Stock:
 
 
 @dataclass(frozen=True)
+class OnDemandPrice:
+    """What a GPU costs on demand, and where."""
+
+    usd_per_gpu_h: float
+    offer: str
+
+
+@dataclass(frozen=True)
 class Supply:
-    """All priced offers, their stock, and what could not be priced."""
+    """All priced offers, their stock, and what could not be priced.
+
+    `matched` holds the offers that each rule of the limits matches, `on_demand` what GPUs with other terms cost on demand.
+    """
 
     offers: tuple[PricedOffer, ...]
     stock: tuple[Stock, ...]
     rejections: tuple[Rejection, ...]
     assumptions: tuple[Assumption, ...]
+    matched: tuple[frozenset[str], ...] = ()
+    on_demand: Mapping[str, OnDemandPrice] = field(default_factory=dict)
 
 
 def shape_name(gpu: str, layout: Layout, weights: str, kv_cache: str) -> str:
@@ -219,7 +270,8 @@ class Candidate:
     """A shape with a batch cap, rated: which workloads it can serve, and at what cost in replica time.
 
     `mean_batch` is the operating point that the latency limits allow, `max_num_seqs` the engine's cap that goes with it,
-    `min_replicas` the smallest pool for which the rating holds, `cells` the supply cells its replicas may lie in.
+    `min_replicas` the smallest pool for which the rating holds, `cells` the supply cells its replicas may lie in, all of one
+    `domain`.
     """
 
     name: str
@@ -232,6 +284,17 @@ class Candidate:
     bandwidth_bytes_per_s: float
     flops_per_s: float
     services: Mapping[str, Service]
+    domain: Domain = Domain()
+
+    @property
+    def node_replicas(self) -> int:
+        """Replicas that a node may hold, where its loss is to be survived; else 0."""
+        return replicas_on_node(self.shape, self.domain.node_gpus)
+
+
+def replicas_on_node(shape: Shape, node_gpus: int) -> int:
+    """Return the replicas of a shape that fail with a node of so many GPUs: one where a replica spans nodes."""
+    return min(1, node_gpus) if shape.nodes_spanned > 1 else node_gpus // shape.node_gpus
 
 
 @dataclass(frozen=True)

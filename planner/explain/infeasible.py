@@ -12,11 +12,12 @@ from planner.explain.causes import cause_of
 from planner.explain.change import Change
 from planner.explain.conflict import further_conflicts, minimal_conflict
 from planner.explain.demand import less_traffic
-from planner.explain.limits import Limit, limits_of
+from planner.explain.limit import Limit
+from planner.explain.limits import limits_of
 from planner.explain.trials import WAY_GAP, Trials, unserved
 from planner.explain.wishes import Wish, only, wishes_of
 from planner.plan.schema import Conflict, InfeasibleReport, Plan, Relaxation
-from planner.program.data import FleetProblem
+from planner.program.data import FleetProblem, minimises_cost_alone
 from planner.solve.outcome import Infeasible, Solution, Solved, Unproven
 from planner.spec import FleetSpec
 
@@ -173,7 +174,7 @@ def _of_limits(spec: FleetSpec, problem: FleetProblem, trials: Trials) -> _Findi
         limited = _without(problem, [x for x in limits if not any(x is each for each in kept)])
         budget = limited.budget_usd_per_h
         # No fleet costs less than the bound of the one without limits: that alone may be proof enough.
-        if budget is not None and problem.objective == "cost" and budget < free.bound:
+        if budget is not None and minimises_cost_alone(problem) and budget < free.bound:
             return True
         return trials.is_infeasible(limited)
 

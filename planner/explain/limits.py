@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from planner.catalog import Catalog
-from planner.explain.change import Change, Place, with_value
+from planner.explain.change import Place, with_value
+from planner.explain.limit import Limit, usd_per_month
+from planner.explain.rules import rule_limits
 from planner.program.data import FleetProblem, ModelRules, Stock
 from planner.solve.outcome import Solution
 from planner.spec import FleetSpec
@@ -17,47 +19,23 @@ ROOM = 1.02  # a budget raised to what a fleet costs leaves this much, where the
 NO_LIMIT = 1_000_000
 
 
-@dataclass(frozen=True)
-class Limit:
-    """A key of the spec that limits the program.
-
-    `without` drops it from a program. `needed` returns the values that would do for a fleet found without it, mildest
-    first; `raised` returns the spec with such a value, and `text` writes one.
-    """
-
-    key: str
-    value: float
-    without: Callable[[FleetProblem], FleetProblem]
-    needed: Callable[[FleetProblem, Solution], list[float]]
-    raised: Callable[[FleetSpec, float], FleetSpec]
-    text: Callable[[float], str]
-
-    def changes(self, spec: FleetSpec, problem: FleetProblem, found: Solution) -> Iterator[Change]:
-        """Yield the changes of a spec with which the fleet found without this limit might do, mildest first."""
-        for value in self.needed(problem, found):
-            if value != self.value:
-                yield Change(self.key, self.text(self.value), self.text(value), self.raised(spec, value))
-
-    def breaks(self, problem: FleetProblem, found: Solution) -> bool:
-        """Tell whether a fleet found without this limit needs another value."""
-        return self.value not in self.needed(problem, found)[:1]
-
-
 def limits_of(spec: FleetSpec, problem: FleetProblem, catalog: Catalog) -> list[Limit]:
     """Return every limit that the user may change: money, hardware, reliability, shapes."""
     gpus = {catalog.gpu(name).name: name for name in sorted(spec.supply.limits.gpus)}
-    return [*_budget(spec, problem), *_gpus(problem, gpus), *_nodes(spec, problem), *_model_rules(spec, problem)]
+    return [
+        *_budget(spec, problem),
+        *_gpus(problem, gpus),
+        *rule_limits(spec, problem),
+        *_nodes(spec, problem),
+        *_zones(spec, problem),
+        *_model_rules(spec, problem),
+    ]
 
 
 def fleet_usd_per_h(problem: FleetProblem, found: Solution) -> float:
     """Return what the nodes of a fleet cost."""
     prices = {o.name: o.usd_per_node_h for o in problem.offers}
     return sum(prices[name] * count for name, count in found.nodes.items())
-
-
-def usd_per_month(value: float) -> str:
-    """Write a budget as the spec does."""
-    return f"{value:.0f} USD/month"
 
 
 def _budget(spec: FleetSpec, problem: FleetProblem) -> Iterator[Limit]:
@@ -147,6 +125,26 @@ _Used = Callable[[FleetProblem, Solution], int]
 
 def _with_stock(problem: FleetProblem, entry: str, change: Callable[[Stock], Stock]) -> FleetProblem:
     return replace(problem, stock=tuple(change(s) if s.entry == entry else s for s in problem.stock))
+
+
+def _zones(spec: FleetSpec, problem: FleetProblem) -> Iterator[Limit]:
+    """Yield the loss of a zone by the key that asks for it to be survived."""
+    due = {o.model for o in problem.outages}
+    for place, models in _places_of(spec, problem, "survive").items():
+        if due.isdisjoint(models):
+            continue
+
+        def without(p: FleetProblem, models: list[str] = models) -> FleetProblem:
+            return replace(p, outages=tuple(o for o in p.outages if o.model not in models))
+
+        def raised(s: FleetSpec, value: float, place: Place = place) -> FleetSpec:
+            return with_value(s, place, _survived(value))
+
+        yield Limit(_key(place), 1.0, without, lambda _problem, _found: [0.0], raised, _survived)
+
+
+def _survived(value: float) -> str:
+    return "zone" if value else "replica"
 
 
 def _model_rules(spec: FleetSpec, problem: FleetProblem) -> Iterator[Limit]:

@@ -63,10 +63,12 @@ def rejections_of(table: CandidateTable, workload: str) -> list[Rejection]:
 
 
 def is_admitted(spec: FleetSpec, table: CandidateTable, workload: str, catalog: Catalog) -> bool:
-    """Tell whether any offer may serve a workload, by its selectors and those of its model."""
+    """Tell whether any offer may serve a workload, by its selectors and those of its model, and by `spot`."""
     own, model = spec.workloads[workload], spec.models[spec.workloads[workload].model]
     return any(
-        admits(model.allow, model.deny, o, catalog) and admits(own.allow, own.deny, o, catalog)
+        admits(model.allow, model.deny, o, catalog)
+        and admits(own.allow, own.deny, o, catalog)
+        and (own.spot is not None or not o.is_spot)
         for o in table.supply.offers
     )
 
@@ -169,9 +171,11 @@ class _Asked:
             holder = getattr(self.spec, section)[name]
             for field in Selector.model_fields:
                 own = getattr(holder.allow, field)
-                wider = [(*own, value) for value in self._on_offer(field) if value not in own]
-                if own:
-                    place = (section, name, "allow", field)
+                place = (section, name, "allow", field)
+                if isinstance(own, str):
+                    yield self._wish(place, own, "selector", None, [(v, v) for v in self._on_offer(field) if v != own])
+                elif own:
+                    wider = [(*own, value) for value in self._on_offer(field) if value not in own]
                     yield self._wish(place, flow(own), "selector", (), [(w, flow(w)) for w in wider])
             if not holder.deny.is_any:
                 text = _selector(holder.deny)
@@ -179,9 +183,9 @@ class _Asked:
 
     def _on_offer(self, field: str) -> list[str]:
         """Return what the offers have for a field of selectors, cheapest GPU first."""
-        name = {"gpus": "gpu", "providers": "provider", "regions": "region", "countries": "country", "terms": "term"}
+        name = "country" if field == "countries" else field.removesuffix("s")
         offers = sorted(self.table.supply.offers, key=lambda o: (o.usd_per_node_h / o.gpus_per_node, o.name))
-        return list(dict.fromkeys(value for o in offers if (value := str(getattr(o, name[field])))))
+        return list(dict.fromkeys(value for o in offers if (value := str(getattr(o, name)))))
 
     def regions(self) -> Iterator[Wish]:
         """Regions of the offers, where the provider sells the hardware elsewhere too."""

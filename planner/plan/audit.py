@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from planner.candidates.selection import admits
+from planner.candidates.selection import admits, matches
 from planner.candidates.types import CandidateTable, PricedOffer, Shape
 from planner.catalog import Catalog
 from planner.physics.constants import SpeedConstants
@@ -19,6 +19,8 @@ from planner.plan.assess import PoolLoad, missed
 from planner.plan.figures import MONEY_RTOL, RATE_RTOL, Violation, wrong_figures
 from planner.plan.schema import Plan, Pool
 from planner.spec import FleetSpec
+
+LIMIT_RTOL = 1e-5  # the solver keeps rows to this share
 
 Rates = Mapping[str, Mapping[str, float]]
 """Requests/s by pool and workload."""
@@ -174,7 +176,14 @@ class _Bin:
 def _fitting(a: _Audit, pool: Pool, bins: list[_Bin]) -> list[_Bin]:
     """Return the nodes that may hold some of the pool, by GPU type and by the selectors of all its workloads."""
     allowed = {b.offer.name for b in bins if all(_admitted(a, w, b.offer) for w in pool.workloads)}
-    return [b for b in bins if b.offer.gpu == pool.gpu and b.offer.name in allowed]
+    return [
+        b
+        for b in bins
+        if b.offer.gpu == pool.gpu
+        and b.offer.name in allowed
+        and b.offer.is_spot == pool.spot
+        and pool.gpus_per_node in (None, b.offer.gpus_per_node)
+    ]
 
 
 def _placed(a: _Audit, pool: Pool, bins: list[_Bin]) -> Iterator[Violation]:
@@ -217,10 +226,33 @@ def _stock(a: _Audit) -> Iterator[Violation]:
         gpu = a.catalog.gpu(name).name
         if gpus[gpu] > limit:
             yield Violation("limits", gpu, f"{gpus[gpu]} GPUs of {limit}")
+    yield from _rules_of_limits(a)
     types = a.spec.supply.limits.gpu_types
     in_use = {p.gpu for p in a.plan.pools}
     if types is not None and len(in_use) > types:
         yield Violation("limits", "gpu_types", f"{len(in_use)} GPU types of {types}")
+
+
+def _rules_of_limits(a: _Audit) -> Iterator[Violation]:
+    """The power of all nodes, and every rule on the nodes that it matches."""
+    nodes = [(a.offers[n.offer], n.nodes) for n in a.plan.nodes]
+    most_w, drawn_w = a.spec.supply.limits.power_w, sum(o.power_w * n for o, n in nodes)
+    if most_w is not None and drawn_w > most_w * (1.0 + MONEY_RTOL):
+        yield Violation("limits", "power", f"{drawn_w:,.0f} W of {most_w:,.0f}")
+    hours = a.spec.planning.hours_per_month
+    total = sum(o.usd_per_node_h * n for o, n in nodes)
+    for number, rule in enumerate(a.spec.supply.limits.rules):
+        own = [(o, n) for o, n in nodes if matches(rule.match, o, a.catalog)]
+        cost = sum(o.usd_per_node_h * n for o, n in own)
+        taken = {
+            "gpus": sum(o.gpus_per_node * n for o, n in own),
+            "nodes": sum(n for _, n in own),
+            "vcpus": sum((o.vcpus or 0) * n for o, n in own),
+            "usd_per_month": cost * hours,
+            "share": cost / total if total > 0.0 else 0.0,
+        }[rule.measure]
+        if taken > rule.most * (1.0 + LIMIT_RTOL):
+            yield Violation("limits", f"rules.{number}", f"{taken:g} {rule.measure} of {rule.most:g}")
 
 
 def _rules(a: _Audit) -> Iterator[Violation]:
@@ -244,20 +276,43 @@ def _rules(a: _Audit) -> Iterator[Violation]:
 def _admitted(a: _Audit, workload: str, offer: PricedOffer) -> bool:
     asked = a.spec.workloads[workload]
     model = a.spec.models[asked.model]
+    if offer.is_spot and asked.spot is None:
+        return False
     return admits(model.allow, model.deny, offer, a.catalog) and admits(asked.allow, asked.deny, offer, a.catalog)
+
+
+def _spot(a: _Audit) -> Iterator[Violation]:
+    """Spot nodes take no more of a workload than it allows; with a floor, not in any loss either."""
+    normal = {p.name: p.workloads for p in a.plan.pools}
+    yield from _spot_shares(a, "as planned", normal, floor_only=False)
+    for loss, rates in a.reroutes.items():
+        yield from _spot_shares(a, f"without {loss}", rates, floor_only=True)
+
+
+def _spot_shares(a: _Audit, when: str, rates: Rates, floor_only: bool) -> Iterator[Violation]:
+    spot_pools = {p.name for p in a.plan.pools if p.spot}
+    for name, workload in a.spec.workloads.items():
+        served = {pool: own[name] for pool, own in rates.items() if name in own}
+        total, on_spot = sum(served.values()), sum(r for pool, r in served.items() if pool in spot_pools)
+        allowed = workload.spot.max_share if workload.spot is not None else 0.0
+        if floor_only and workload.spot is not None and not workload.spot.on_demand_floor:
+            continue
+        if on_spot > allowed * total + RATE_RTOL * total:
+            yield Violation("spot", name, f"{on_spot:g} of {total:g} req/s are on spot nodes {when}")
 
 
 def _spares(a: _Audit) -> Iterator[Violation]:
     """With the spares of any pool gone, the rest carries the demand without headroom, within all latency limits."""
     for name, model in a.table.models.items():
-        spares = model.reliability.spare_replicas
-        losses = [(p, a.reroutes.get(p.name)) for p in a.pools_of(name)] if spares else []
+        losses = [(p, _loss_of(a, p), a.reroutes.get(p.name)) for p in a.pools_of(name)]
         loads: list[tuple[Pool, PoolLoad]] = []
-        for lost, rates in losses:
+        for lost, spares, rates in losses:
+            if spares == 0:
+                continue
             if rates is None:
                 yield Violation("spare", lost.name, f"no routing is known for the loss of {spares} replicas")
                 continue
-            yield from _rerouted_demand(a, lost, rates)
+            yield from _rerouted_demand(a, name, lost.name, rates)
             left = {p.name: p.replicas - (spares if p.name == lost.name else 0) for p in a.pools_of(name)}
             pools = [p for p in a.pools_of(name) if rates.get(p.name)]
             empty = [p.name for p in pools if left[p.name] < 1]
@@ -270,16 +325,48 @@ def _spares(a: _Audit) -> Iterator[Violation]:
                 yield Violation("spare", lost.name, f"{load.name} misses {', '.join(miss)} without the spares")
 
 
-def _rerouted_demand(a: _Audit, lost: Pool, rates: Rates) -> Iterator[Violation]:
+def _loss_of(a: _Audit, pool: Pool) -> int:
+    """Return the replicas that a failure takes of a pool: the spares, or as many as one of its nodes may hold."""
+    reliability, shape = a.table.models[pool.model].reliability, a.shape(pool)
+    if reliability.survive != "node":
+        return reliability.spare_replicas
+    sizes = [a.offers[n.offer].gpus_per_node for n in a.plan.nodes if n.gpu == pool.gpu]
+    size = pool.gpus_per_node or max(sizes)
+    return max(reliability.spare_replicas, 1 if shape.nodes_spanned > 1 else size // shape.node_gpus)
+
+
+def _zones(a: _Audit) -> Iterator[Violation]:
+    """With all nodes of any one zone gone, the other replicas carry the demand without headroom, within all limits."""
+    for name, model in a.table.models.items():
+        pools = a.pools_of(name)
+        zones = sorted({f"{at.provider}/{at.region}" for p in pools for at in p.placement})
+        for zone in zones if model.reliability.survive == "zone" else ():
+            rates = a.reroutes.get(f"{name}@{zone}")
+            if rates is None:
+                yield Violation("zone", name, f"no routing is known for the loss of {zone}")
+                continue
+            yield from _rerouted_demand(a, name, zone, rates)
+            left = {
+                p.name: sum(at.replicas for at in p.placement if f"{at.provider}/{at.region}" != zone) for p in pools
+            }
+            for pool in pools:
+                if rates.get(pool.name) and left[pool.name] < 1:
+                    yield Violation("zone", name, f"traffic is rerouted to {pool.name}, which is gone with {zone}")
+            serving = [p for p in pools if rates.get(p.name) and left[p.name] >= 1]
+            loads = [_load(a, p, left[p.name], rates[p.name]) for p in serving]
+            for load, miss in zip(loads, missed(model, a.table.workloads, loads, a.constants), strict=True):
+                if miss:
+                    yield Violation("zone", name, f"{load.name} misses {', '.join(miss)} without {zone}")
+
+
+def _rerouted_demand(a: _Audit, model: str, lost: str, rates: Rates) -> Iterator[Violation]:
     served: Counter[str] = Counter()
     for own in rates.values():
         served.update(own)
     for name, workload in a.spec.workloads.items():
-        due = workload.traffic.peak_requests_per_s() if workload.model == lost.model else 0.0
+        due = workload.traffic.peak_requests_per_s() if workload.model == model else 0.0
         if served[name] < due * (1.0 - RATE_RTOL):
-            yield Violation(
-                "spare", lost.name, f"{name}: {served[name]:g} of {due:g} req/s are served without its spares"
-            )
+            yield Violation("spare", lost, f"{name}: {served[name]:g} of {due:g} req/s are served when this is lost")
 
 
 CHECKS: tuple[Callable[[_Audit], Iterator[Violation]], ...] = (
@@ -291,6 +378,8 @@ CHECKS: tuple[Callable[[_Audit], Iterator[Violation]], ...] = (
     _nodes,
     _rules,
     _spares,
+    _spot,
+    _zones,
 )
 
 

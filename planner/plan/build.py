@@ -8,9 +8,10 @@ from datetime import date
 
 from planner.candidates.types import CandidateTable
 from planner.physics.constants import SpeedConstants
+from planner.plan.commitments import plan_commitments
 from planner.plan.growth import growth_of
 from planner.plan.io import with_digest
-from planner.plan.nodes import committed_usd_per_h, plan_nodes
+from planner.plan.nodes import plan_nodes
 from planner.plan.pools import PEAK, PoolDraft, plan_pools, pool_costs
 from planner.plan.schema import (
     Digests,
@@ -25,7 +26,7 @@ from planner.plan.schema import (
     Versions,
 )
 from planner.plan.workloads import plan_workloads
-from planner.program.data import FleetProblem
+from planner.program.data import FleetProblem, minimises_cost_alone, penalties
 from planner.solve.outcome import Solution
 from planner.solve.packing import Packing
 from planner.spec import FleetSpec
@@ -57,7 +58,7 @@ def build_plan(
     hours = spec.planning.hours_per_month
     nodes = plan_nodes(table, packing)
     usd_per_h = sum(n.usd_per_hour for n in nodes)
-    committed, idle = committed_usd_per_h(table, packing)
+    commitments = plan_commitments(spec, table, packing)
     growth = growth_of(table, problem, solution, constants)
     plan = Plan(
         fleet=spec.fleet,
@@ -70,16 +71,18 @@ def build_plan(
             usd_per_hour=usd_per_h,
             peak_usd_per_hour=usd_per_h,
             usd_per_month=usd_per_h * hours,
-            bound_usd_per_hour=solution.bound if spec.planning.objective == "cost" else None,
+            bound_usd_per_hour=solution.bound if minimises_cost_alone(problem) else None,
+            preference_penalty=penalties(problem, solution.replicas),
             gap=solution.gap,
-            committed_usd_per_month=committed * hours,
-            idle_committed_usd_per_month=idle * hours,
+            committed_usd_per_month=sum(c.usd_per_month for c in commitments),
+            idle_committed_usd_per_month=sum(c.idle_usd_per_month for c in commitments),
         ),
         periods=(Period(name=PEAK, hours_per_month=hours),),
         pools=plan_pools(table, problem, solution, packing, drafts),
         workloads=plan_workloads(table, growth, drafts, pool_costs(problem, packing), hours),
         max_load_factor=growth.common_factor,
         nodes=nodes,
+        commitments=commitments,
         candidates=len(table.candidates),
         rejections=rejections(table),
         assumptions=assumptions(table),

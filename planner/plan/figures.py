@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from planner.candidates.types import CandidateTable, Shape
+from planner.candidates.types import CandidateTable, PricedOffer, Shape
 from planner.physics.constants import SpeedConstants
 from planner.plan.assess import PoolLoad, PoolState, assess
 from planner.plan.schema import Objective, Plan, Pool, WorkloadPlan
@@ -59,9 +60,66 @@ def _money(plan: Plan, spec: FleetSpec, table: CandidateTable) -> Iterator[Viola
         yield Violation("money", "objective", "it is missing")
         return
     yield from _objective(plan.objective, total, spec.planning.hours_per_month)
+    yield from _preferences(plan, plan.objective, spec, table)
+    yield from _commitments(plan, plan.objective, spec, table)
     idle = plan.objective.idle_committed_usd_per_month / spec.planning.hours_per_month
     if not _same(sum(p.usd_per_hour for p in plan.pools) + idle, total):
         yield Violation("money", "pools", "their costs and that of idle nodes do not sum to that of all nodes")
+
+
+def _preferences(plan: Plan, objective: Objective, spec: FleetSpec, table: CandidateTable) -> Iterator[Violation]:
+    """What counts for GPUs that are not preferred: a share of the least that each of them costs in the supply."""
+    measure: Callable[[PricedOffer], float] = {
+        "cost": lambda o: o.usd_per_node_h,
+        "gpus": lambda o: float(o.gpus_per_node),
+        "power": lambda o: o.power_w,
+    }[objective.minimised]
+    due = 0.0
+    for pool in plan.pools:
+        prefer = spec.models[pool.model].prefer
+        if prefer is not None and pool.gpu not in table.models[pool.model].preferred_gpus:
+            rates = (measure(o) / o.gpus_per_node for o in table.supply.offers if o.gpu == pool.gpu)
+            due += prefer.penalty * pool.gpus * min(rates, default=0.0)
+    if not _same(objective.preference_penalty, due):
+        yield Violation("money", "preferences", f"they count {due:g}, not {objective.preference_penalty:g}")
+
+
+def _commitments(plan: Plan, objective: Objective, spec: FleetSpec, table: CandidateTable) -> Iterator[Violation]:
+    """Everything that is committed is listed, at its price, and no more of it than is paid for."""
+    offers = {o.name: o for o in table.supply.offers}
+    paid = {n.offer: n.nodes for n in plan.nodes}
+    hours = spec.planning.hours_per_month
+    listed: Counter[str] = Counter()
+    for row in plan.commitments:
+        offer, other = offers[row.offer], table.supply.on_demand.get(row.gpu)
+        listed[offer.entry] += row.nodes
+        if not 0 <= row.idle_nodes <= row.nodes <= paid.get(row.offer, 0):
+            yield Violation(
+                "commitment", row.offer, f"{row.nodes} nodes of {paid.get(row.offer, 0)}, {row.idle_nodes} idle"
+            )
+        if not _same(row.usd_per_month, offer.usd_per_node_h * row.nodes * hours):
+            yield Violation("commitment", row.offer, f"{row.nodes} nodes do not cost {row.usd_per_month:g} USD/month")
+        if not _same(row.idle_usd_per_month, offer.usd_per_node_h * row.idle_nodes * hours):
+            yield Violation(
+                "commitment", row.offer, f"{row.idle_nodes} do not cost {row.idle_usd_per_month:g} USD/month"
+            )
+        due = offer.usd_per_node_h / offer.gpus_per_node / other.usd_per_gpu_h if other is not None else None
+        if (row.break_even_utilization is None) != (due is None) or not _same(
+            row.break_even_utilization or 0.0, due or 0.0
+        ):
+            yield Violation("commitment", row.offer, f"it breaks even at {due}, not at {row.break_even_utilization}")
+        if offer.term in ("1y", "3y") and row.nodes != paid.get(row.offer, 0):
+            yield Violation("commitment", row.offer, "nodes of this term are all committed")
+    for stock in table.supply.stock:
+        if listed[stock.entry] < stock.committed:
+            yield Violation("commitment", stock.entry, f"{listed[stock.entry]} nodes listed of {stock.committed}")
+    sums = (
+        ("usd_per_month", objective.committed_usd_per_month),
+        ("idle_usd_per_month", objective.idle_committed_usd_per_month),
+    )
+    for name, shown in sums:
+        if not _same(sum(getattr(row, name) for row in plan.commitments), shown):
+            yield Violation("commitment", "objective", f"{shown:g} USD/month is not the sum over the commitments")
 
 
 def _objective(objective: Objective, usd_per_hour: float, hours_per_month: float) -> Iterator[Violation]:
@@ -71,7 +129,7 @@ def _objective(objective: Objective, usd_per_hour: float, hours_per_month: float
         yield Violation(
             "money", "objective", f"{objective.usd_per_month:g} USD are not {hours_per_month:g} hours of it"
         )
-    if objective.minimised == "cost" and not _same(objective.value, usd_per_hour):
+    if objective.minimised == "cost" and not _same(objective.value, usd_per_hour + objective.preference_penalty):
         yield Violation("money", "objective", f"the value {objective.value:g} is not the cost {usd_per_hour:g}")
     if objective.bound > objective.value * (1.0 + MONEY_RTOL):
         yield Violation("money", "bound", f"the bound {objective.bound:g} is above the value {objective.value:g}")

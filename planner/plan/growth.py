@@ -13,9 +13,9 @@ from planner.plan.assess import PoolLoad, missed
 from planner.plan.pools import pool_loads
 from planner.plan.rerate import degraded, routes
 from planner.plan.reroute import reroutes
-from planner.program.data import Column, Demand, FleetProblem
+from planner.program.data import Column, Demand, FleetProblem, Outage, spares_by_candidate
 from planner.solve.outcome import Solution
-from planner.solve.routing import most_rate, route, route_without
+from planner.solve.routing import most_rate, route, route_outage, route_without
 
 Group = tuple[str, ...]
 """Workloads that grow together."""
@@ -75,8 +75,14 @@ class _FixedModel:
         return [c for c in self.problem.columns_of(self.model) if self.solution.replicas.get(c.name, 0) > 0]
 
     @cached_property
-    def spares(self) -> int:
-        return next(r.spare_replicas for r in self.problem.rules if r.model == self.model)
+    def outages(self) -> list[Outage]:
+        return [o for o in self.problem.outages if o.model == self.model]
+
+    @cached_property
+    def spares(self) -> dict[str, int]:
+        """Replicas that each pool in use may lose at once, where it may lose any."""
+        spares = spares_by_candidate(self.problem)
+        return {c.name: spares[c.name] for c in self.pools if spares[c.name] > 0}
 
     def capacity(self, workload: str) -> float:
         """Return the most requests/s of a workload that the rows carry while the others keep their planned rates."""
@@ -84,20 +90,25 @@ class _FixedModel:
         return most_rate(self.problem, self.model, self.solution.replicas, planned, workload)
 
     def rows_hold_to(self, workload: str, capacity: float) -> float:
-        """Return the demand that the rows still carry, whole and with any one pool short of its spares."""
+        """Return the demand that the rows still carry, whole and in every loss that the model is to survive."""
         demand = {d.workload: d.requests_per_s for d in self.demands}
         least = capacity / (1.0 + next(d.headroom for d in self.demands if d.workload == workload))
-        for lost in self.pools if self.spares else ():
-            left = {**self.solution.replicas, lost.name: max(0, self.solution.replicas[lost.name] - self.spares)}
-            least = min(least, most_rate(self.problem, self.model, left, demand, workload))
+        replicas = self.solution.replicas
+        lefts = [{**replicas, lost: max(0, replicas[lost] - spares)} for lost, spares in self.spares.items()]
+        for outage in self.outages:
+            gone = {c.name for c in self.pools if c.zone == outage.zone}
+            lefts.append({name: n for name, n in replicas.items() if name not in gone})
+        for left in lefts:
+            least = min(least, most_rate(self.problem, self.model, left, demand, workload, in_loss=True))
         return least
 
     def factor(self) -> float:
         """Return the factor on all demands of the model that the rows still carry."""
         planned = {d.workload: d.planned_requests_per_s for d in self.demands}
         loads = [route(self.problem, self.model, self.solution.replicas, planned).load]
-        for lost in self.pools if self.spares else ():
-            loads.append(route_without(self.problem, lost, self.solution.replicas, self.spares).load)
+        for lost in (c for c in self.pools if c.name in self.spares):
+            loads.append(route_without(self.problem, lost, self.solution.replicas, self.spares[lost.name]).load)
+        loads += [route_outage(self.problem, outage, self.solution.replicas).load for outage in self.outages]
         return 1.0 / max(loads)
 
     def held(self, most: Mapping[Group, float], constants: SpeedConstants) -> dict[Group, float]:
@@ -156,4 +167,5 @@ def _only(problem: FleetProblem, model: str) -> FleetProblem:
         columns=problem.columns_of(model),
         demands=problem.demands_of(model),
         rules=tuple(r for r in problem.rules if r.model == model),
+        outages=tuple(o for o in problem.outages if o.model == model),
     )

@@ -117,6 +117,8 @@ def _pool(
         replicas=load.replicas,
         spare_replicas=_spares(problem, solution, candidate),
         gpus=load.replicas * shape.gpus,
+        spot=candidate.domain.spot,
+        gpus_per_node=candidate.domain.node_gpus or None,
         replicas_by_period={PEAK: load.replicas},
         placement=_placement(table, packing, candidate),
         workloads=dict(sorted(load.rates.items())),

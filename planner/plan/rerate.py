@@ -10,7 +10,7 @@ from planner.physics.constants import SpeedConstants
 from planner.plan.assess import PoolLoad, largest_share, missed
 from planner.plan.pools import LoadedCandidate, PoolDraft, draft_pools, pool_loads
 from planner.plan.reroute import Rates, reroutes
-from planner.program.data import FleetProblem
+from planner.program.data import FleetProblem, spares_by_candidate
 from planner.program.problem import with_services
 from planner.solve.outcome import Solution
 from planner.solve.routing import route, spread
@@ -80,13 +80,14 @@ def routes(problem: FleetProblem, solution: Solution) -> dict[tuple[str, str], f
 
 def degraded(pools: Sequence[LoadedCandidate], rerouted: Mapping[str, Rates], problem: FleetProblem) -> list[PoolLoad]:
     """Return the loads of every pool in every loss of spares."""
-    spares = {r.model: r.spare_replicas for r in problem.rules}
-    by_name = {load.name: load for _, load in pools}
+    spares = spares_by_candidate(problem)
+    by_name = {load.name: (candidate.name, load) for candidate, load in pools}
     loads: list[PoolLoad] = []
     for lost, rates in sorted(rerouted.items()):
         for name, own in sorted(rates.items()):
-            gone = spares[by_name[name].shape.model] if name == lost else 0
-            loads.append(replace(by_name[name], replicas=by_name[name].replicas - gone, rates=own))
+            candidate, load = by_name[name]
+            gone = spares[candidate] if name == lost else 0
+            loads.append(replace(load, replicas=load.replicas - gone, rates=own))
     return loads
 
 

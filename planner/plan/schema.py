@@ -39,7 +39,9 @@ class Objective(Record):
     peak_usd_per_hour: float
     usd_per_month: float
     bound_usd_per_hour: float | None
-    """Proven lower bound on the cost; null when something else is minimised."""
+    """Proven lower bound on the cost; null when something else is minimised, preferences included."""
+    preference_penalty: float = 0.0
+    """Part of `value` that stands for GPUs that are not preferred; nothing is paid for it."""
     gap: float
     """Distance of `value` from `bound`, as a share of `value`."""
     committed_usd_per_month: float
@@ -138,6 +140,10 @@ class Pool(Record):
     spare_replicas: int
     """Replicas that this pool may lose while the model still carries its demand, headroom not counted."""
     gpus: int
+    spot: bool = False
+    """Whether its nodes are spot, which can be taken away at any time."""
+    gpus_per_node: int | None = None
+    """Size of all its nodes, where the model is to survive the loss of one; else null: they may be of any size."""
     replicas_by_period: Mapping[str, int]
     placement: tuple[Placement, ...]
     workloads: Mapping[str, float]
@@ -212,7 +218,33 @@ class NodePlan(Record):
     nodes_by_period: Mapping[str, int]
     usd_per_node_hour: float
     usd_per_hour: float
+    power_w: float = 0.0
+    """Power of all of them, their GPUs at TDP; for owned nodes with host and PUE where the spec gives them."""
     price: PriceTag
+
+
+class Commitment(Record):
+    """Nodes of one offer that are paid for whether used or not: committed, owned, or bought for a year or more."""
+
+    offer: str
+    gpu: str
+    gpus_per_node: int
+    term: str
+    until: str | None
+    upfront: str | None
+    """How much is paid in advance: none, partial or all; null for terms below a year."""
+    nodes: int
+    idle_nodes: int
+    """Of those, nodes that hold no replica."""
+    gpu_utilization: float
+    """Share of their GPUs that replicas take."""
+    usd_per_month: float
+    idle_usd_per_month: float
+    on_demand_usd_per_gpu_hour: float | None
+    """Cheapest on-demand price of the same GPU: among the offers of the spec, or else in the catalog."""
+    on_demand_offer: str | None
+    break_even_utilization: float | None
+    """Share of the GPU hours in use from which on demand would cost as much; above 1 it is always cheaper."""
 
 
 class Rejections(Record):
@@ -303,6 +335,7 @@ class Plan(Record):
     max_load_factor: float | None = None
     """Factor on all demands at once up to which this fleet holds every rule; absent from plans without pools."""
     nodes: tuple[NodePlan, ...]
+    commitments: tuple[Commitment, ...] = ()
     candidates: int = 0
     """Candidates that the program chose from."""
     rejections: Rejections

@@ -29,4 +29,4 @@ def lost_replicas(model: Any, index: ProgramIndex, column: Column) -> Any:
     """Return what a pool loses when it fails: its spares if it is in use, or the variable of row `pool_loss`."""
     if column.name in model.lost:
         return model.lost[column.name]
-    return index.rules[column.model].spare_replicas * model.pool_open[column.name]
+    return index.spares[column.name] * model.pool_open[column.name]

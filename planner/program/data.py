@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from planner.candidates.types import Service, Stock
+from planner.candidates.types import PricedOffer, Service, Stock
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,10 @@ class Column:
     """One candidate as the program sees it: capacities of one replica, and the services it may render.
 
     `node_gpus` is the number of GPUs that one replica takes inside one node and `nodes_spanned` how many such nodes it takes;
-    `min_replicas` is the smallest pool for which its rating holds; `cells` are the supply cells it may be placed in.
+    `min_replicas` is the smallest pool for which its rating holds; `cells` are the supply cells it may be placed in;
+    `penalty` is what a replica counts in the objective, in its unit, besides its nodes. `spot` tells whether its nodes can be
+    taken away; `zone` is set where its model is to survive the loss of one, and `node_replicas`, those that a node may hold,
+    where it is to survive the loss of a node.
     """
 
     name: str
@@ -32,6 +35,10 @@ class Column:
     bandwidth_bytes_per_s: float
     flops_per_s: float
     services: Mapping[str, Service]
+    penalty: float = 0.0
+    spot: bool = False
+    zone: str = ""
+    node_replicas: int = 0
 
     @property
     def gpus(self) -> int:
@@ -41,12 +48,17 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Traffic of one workload: the rate to be served, with and without headroom."""
+    """Traffic of one workload: the rate to be served, with and without headroom.
+
+    At most `spot_share` of it is served on spot nodes; with `on_demand_floor` also while something is lost.
+    """
 
     workload: str
     model: str
     requests_per_s: float
     headroom: float
+    spot_share: float = 1.0
+    on_demand_floor: bool = False
 
     @property
     def planned_requests_per_s(self) -> float:
@@ -70,7 +82,7 @@ class NodeOffer:
     """A kind of node that can be bought: whole nodes of `gpus_per_node` GPUs at one place, term and price.
 
     `entry` is the spec entry it comes from (stock and commitments are stated there); `cell` groups the offers of a
-    GPU type that the same candidates may use.
+    GPU type that the same candidates may use; `power_w` is drawn by one node with its GPUs at their TDP.
     """
 
     name: str
@@ -79,7 +91,37 @@ class NodeOffer:
     cell: str
     gpus_per_node: int
     usd_per_node_h: float
-    gpu_power_w: float = 0.0
+    power_w: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """A limit of the spec on selected nodes: the `amounts` of one node (by offer) times nodes sum to at most `most`.
+
+    `key` names it in the spec; `unit` is GPUs, nodes, vCPUs or USD/h.
+    """
+
+    key: str
+    unit: str
+    amounts: Mapping[str, float]
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class CostShare:
+    """A limit of the spec on what selected `offers` cost together, as a `share` of the cost of all nodes."""
+
+    key: str
+    offers: frozenset[str]
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """The loss of all nodes of one zone, which the other replicas of a model are to survive."""
+
+    model: str
+    zone: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +146,8 @@ class FleetProblem:
     """Everything the program is compiled from. All tuples are sorted by name; nothing else decides the answer.
 
     `losses` names the candidates whose loss of spares is stated with a routing of its own (rows `spare_demand` and
-    `spare_capacity`), besides the projected rows `spare` that hold for every candidate. `block_bounds` are
+    `spare_capacity`), besides the projected rows `spare` that hold for every candidate; `routed_outages` are those of the
+    `outages` that are, besides the projected rows `zone_cover`. `block_bounds` are
     bounds found by solving models alone, `cover_weights` weights found by routing.
     """
 
@@ -116,6 +159,11 @@ class FleetProblem:
     gpu_limits: Mapping[str, int] = field(default_factory=dict)
     max_gpu_types: int | None = None
     budget_usd_per_h: float | None = None
+    max_power_w: float | None = None
+    quotas: tuple[Quota, ...] = ()
+    cost_shares: tuple[CostShare, ...] = ()
+    outages: tuple[Outage, ...] = ()
+    routed_outages: tuple[Outage, ...] = ()
     objective: str = "cost"
     losses: tuple[str, ...] = ()
     block_bounds: tuple[BlockBound, ...] = ()
@@ -128,6 +176,12 @@ class FleetProblem:
     def demands_of(self, model: str) -> tuple[Demand, ...]:
         """Return the demands of one model."""
         return tuple(d for d in self.demands if d.model == model)
+
+
+def spares_by_candidate(problem: FleetProblem) -> dict[str, int]:
+    """Return the replicas that every pool may lose at once while its model still carries its demand."""
+    rules = {r.model: r.spare_replicas for r in problem.rules}
+    return {c.name: max(rules[c.model], c.node_replicas) for c in problem.columns}
 
 
 def by_model(problem: FleetProblem) -> dict[str, FleetProblem]:
@@ -154,30 +208,54 @@ def by_model(problem: FleetProblem) -> dict[str, FleetProblem]:
             losses=tuple(c.name for c in columns[rule.model] if c.name in losses),
             block_bounds=tuple(bounds[rule.model]),
             cover_weights=tuple(weights[rule.model]),
+            outages=tuple(o for o in problem.outages if o.model == rule.model),
+            routed_outages=tuple(o for o in problem.routed_outages if o.model == rule.model),
         )
         for rule in problem.rules
     }
 
 
+def minimises_cost_alone(problem: FleetProblem) -> bool:
+    """Tell whether the objective is what the nodes cost, and nothing else."""
+    return problem.objective == "cost" and not any(c.penalty for c in problem.columns)
+
+
 def node_cost(problem: FleetProblem, offer: NodeOffer) -> float:
     """Return what one node counts in the objective: USD/h, GPUs or watts."""
-    if problem.objective == "gpus":
+    return counted(problem.objective, offer)
+
+
+def counted(objective: str, offer: NodeOffer | PricedOffer) -> float:
+    """Return what one node of an offer counts by an objective: USD/h (cost), GPUs (gpus) or watts (power)."""
+    if objective == "gpus":
         return float(offer.gpus_per_node)
-    if problem.objective == "power":
-        return offer.gpus_per_node * offer.gpu_power_w
+    if objective == "power":
+        return offer.power_w
     return offer.usd_per_node_h
+
+
+def penalties(problem: FleetProblem, replicas: Mapping[str, int]) -> float:
+    """Return what preferences add to the objective of a fleet, replicas by candidate."""
+    return sum(c.penalty * replicas.get(c.name, 0) for c in problem.columns)
 
 
 __all__ = [
     "BlockBound",
     "Column",
+    "CostShare",
     "CoverWeights",
     "Demand",
     "FleetProblem",
     "ModelRules",
     "NodeOffer",
+    "Outage",
+    "Quota",
     "Service",
     "Stock",
     "by_model",
+    "counted",
+    "minimises_cost_alone",
     "node_cost",
+    "penalties",
+    "spares_by_candidate",
 ]

@@ -10,7 +10,7 @@ import pyomo.environ as pyo
 
 from planner.program.constraint import Constraint, all_constraints
 from planner.program.data import FleetProblem, node_cost
-from planner.program.index import ProgramIndex
+from planner.program.index import Loss, ProgramIndex
 
 TIE_BREAK_USD_PER_GPU_H = 1e-6  # equal cost prefers fewer GPUs; far below any price and any gap
 TIE_BREAK_PER_RANK = 1e-9  # then the offer that sorts first
@@ -73,8 +73,12 @@ def write_lp(problem: FleetProblem, path: Path) -> None:
 
 
 def objective(model: Any, problem: FleetProblem) -> Any:
-    """Return the cost of all nodes (or their GPUs, or their power), with a small tie-break: GPUs, then name order."""
-    return pyo.quicksum(
+    """Return the cost of all nodes (or their GPUs, or their power) and the penalties of replicas, with a small tie-break.
+
+    The tie-break prefers fewer GPUs, then the offer that sorts first.
+    """
+    penalties = pyo.quicksum(c.penalty * model.replicas[c.name] for c in problem.columns if c.penalty > 0.0)
+    return penalties + pyo.quicksum(
         (node_cost(problem, offer) + TIE_BREAK_USD_PER_GPU_H * offer.gpus_per_node + TIE_BREAK_PER_RANK * rank)
         * model.nodes[offer.name]
         for rank, offer in enumerate(problem.offers)
@@ -98,13 +102,14 @@ def _add_variables(model: Any, index: ProgramIndex) -> None:
     model.placed = pyo.Var(index.placements, domain=pyo.NonNegativeIntegers)
     model.type_used = pyo.Var(index.gpu_types if problem.max_gpu_types is not None else (), domain=pyo.Binary)
     model.spare_rate = pyo.Var(
-        [(lost, w, c) for lost in problem.losses for w, c in index.arcs if _same_model(index, lost, c)],
+        [(loss.name, w, c) for loss in index.losses.values() for w, c in index.arcs if _is_left(index, loss, c)],
         domain=pyo.NonNegativeReals,
     )
 
 
-def _same_model(index: ProgramIndex, one: str, other: str) -> bool:
-    return index.columns[one].model == index.columns[other].model
+def _is_left(index: ProgramIndex, loss: Loss, candidate: str) -> bool:
+    column = index.columns[candidate]
+    return column.model == loss.model and not loss.takes(column)
 
 
 def _add_rows(model: Any, index: ProgramIndex, constraint: Constraint) -> None:

@@ -8,7 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from planner.program.data import Column, Demand, FleetProblem, ModelRules, NodeOffer, Service, node_cost
+from planner.program.data import (
+    Column,
+    Demand,
+    FleetProblem,
+    ModelRules,
+    NodeOffer,
+    Service,
+    node_cost,
+    spares_by_candidate,
+)
 
 CEIL_SLACK = 1e-9  # a ratio this close above an integer is that integer: rates and coefficients carry rounding noise
 
@@ -31,6 +40,20 @@ def row_needs(column: Column, service: Service) -> tuple[float, float, float, fl
         service.flops / column.flops_per_s,
         service.busy_s,
     )
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What a model loses at once, with a routing of its own: the spares of the pool `lost`, or everything in `zone`."""
+
+    name: str
+    model: str
+    lost: str = ""
+    zone: str = ""
+
+    def takes(self, column: Column) -> bool:
+        """Tell whether a candidate is gone as a whole."""
+        return self.zone != "" and column.zone == self.zone
 
 
 @dataclass(frozen=True)
@@ -100,7 +123,7 @@ class ProgramIndex:
         alone = sum(
             self.demands[w].planned_requests_per_s * max(row_needs(column, s)) for w, s in column.services.items()
         )
-        return max(ceil_count(alone) + rules.spare_replicas, column.min_replicas, rules.min_replicas)
+        return max(ceil_count(alone) + self.spares[column.name], column.min_replicas, rules.min_replicas)
 
     @cached_property
     def most_of_shape(self) -> dict[tuple[str, str], int]:
@@ -129,7 +152,7 @@ class ProgramIndex:
             if len(self._model_shapes(m)) > r.max_shapes
             or len(self.formats(m)) > 1
             or len(self.kv_formats(m)) > 1
-            or r.spare_replicas > 0
+            or self.is_spared(m)
         }
         return [key for key in self.shapes if key[0] in limited]
 
@@ -150,13 +173,21 @@ class ProgramIndex:
     @cached_property
     def switched(self) -> list[str]:
         """Candidates with a use switch: those with a least pool size above 1, and those whose loss is one replica."""
-        single_loss = {m for m, r in self.rules.items() if r.spare_replicas == 1}
-        return [c.name for c in self.problem.columns if c.min_replicas > 1 or c.model in single_loss]
+        return [c.name for c in self.problem.columns if c.min_replicas > 1 or self.spares[c.name] == 1]
 
     @cached_property
     def spared(self) -> list[str]:
         """Candidates of models that must survive the loss of replicas."""
-        return [c.name for c in self.problem.columns if self.rules[c.model].spare_replicas > 0]
+        return [c.name for c in self.problem.columns if self.spares[c.name] > 0]
+
+    @cached_property
+    def spares(self) -> dict[str, int]:
+        """Replicas that every pool may lose at once, by candidate."""
+        return spares_by_candidate(self.problem)
+
+    def is_spared(self, model: str) -> bool:
+        """Tell whether a model must survive the loss of replicas."""
+        return any(self.spares[c.name] > 0 for c in self.by_model[model])
 
     @cached_property
     def small_pools(self) -> list[str]:
@@ -165,21 +196,39 @@ class ProgramIndex:
 
     def _loses_all_spares(self, column: Column) -> bool:
         """Tell whether a pool in use has at least as many replicas as a loss takes."""
-        spares = self.rules[column.model].spare_replicas
-        return spares == 1 or column.min_replicas > spares
+        spares = self.spares[column.name]
+        return spares == 1 or column.min_replicas >= spares
+
+    @cached_property
+    def losses(self) -> dict[str, Loss]:
+        """Losses that are stated with a routing of their own, by name."""
+        pools = (Loss(name, self.columns[name].model, lost=name) for name in self.problem.losses)
+        zones = (Loss(f"{o.model}@{o.zone}", o.model, zone=o.zone) for o in self.problem.routed_outages)
+        return {loss.name: loss for loss in (*pools, *zones)}
+
+    def spot_columns(self, workload: str) -> tuple[Column, ...]:
+        """Return the candidates on spot nodes that may serve a workload."""
+        return tuple(c for c in self.by_model[self.demands[workload].model] if c.spot and workload in c.services)
 
     @cached_property
     def spare_shares(self) -> dict[tuple[str, int], dict[str, float]]:
         """Share of the weighted demand, headroom not counted, that one replica carries: by (model, weights), candidate."""
         found: dict[tuple[str, int], dict[str, float]] = {}
         for model in sorted({self.columns[c].model for c in self.spared}):
-            for k, weights in enumerate(self.cover_weights[model]):
-                due = sum(weights.get(d.workload, 0.0) * d.requests_per_s for d in self.demands_of[model])
-                if due <= 0.0:
-                    continue
-                shares = {c.name: min(self.reach[c.name, k], due) / due for c in self.by_model[model]}
-                found[model, k] = {c: share for c, share in shares.items() if share > 0.0}
+            demand = {d.workload: d.requests_per_s for d in self.demands_of[model]}
+            for k in range(len(self.cover_weights[model])):
+                shares = self.reach_shares(model, k, demand)
+                if shares:
+                    found[model, k] = shares
         return found
+
+    def reach_shares(self, model: str, k: int, demand: Mapping[str, float]) -> dict[str, float]:
+        """Return the share of a weighted demand (requests/s by workload) that one replica carries, where it carries some."""
+        due = sum(self.cover_weights[model][k].get(w, 0.0) * rate for w, rate in demand.items())
+        if due <= 0.0:
+            return {}
+        shares = {c.name: min(self.reach[c.name, k], due) / due for c in self.by_model[model]}
+        return {c: share for c, share in shares.items() if share > 0.0}
 
     @cached_property
     def placements(self) -> list[tuple[str, str]]:

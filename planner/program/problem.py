@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.candidates.types import Candidate, CandidateTable, PricedOffer
+from planner.candidates.types import Candidate, CandidateTable, ResolvedWorkload
 from planner.catalog import Catalog
-from planner.program.data import Column, Demand, FleetProblem, ModelRules, NodeOffer
+from planner.program.data import Column, Demand, FleetProblem, ModelRules, Outage
+from planner.program.limits import cost_shares_of, least_per_gpu, node_offers, quotas_of
 from planner.spec import FleetSpec
 
 
@@ -17,12 +18,11 @@ def gpu_limits(spec: FleetSpec, catalog: Catalog) -> dict[str, int]:
 
 def fleet_problem(spec: FleetSpec, table: CandidateTable, gpu_limits: dict[str, int]) -> FleetProblem:
     """Return the problem to solve; `gpu_limits` are those of the spec under catalog names."""
-    used = {c.cells for c in table.candidates}
-    cells = {cell for group in used for cell in group}
     budget = spec.supply.budget_usd_per_month
+    quotas, cost_shares = quotas_of(spec, table), cost_shares_of(spec, table)
     return FleetProblem(
-        columns=tuple(_column(c) for c in table.candidates),
-        demands=tuple(Demand(w.name, w.model, w.peak_requests_per_s, w.headroom) for w in table.workloads.values()),
+        columns=tuple(_column(c, _penalty(c, spec, table)) for c in table.candidates),
+        demands=tuple(_demand(w) for w in table.workloads.values()),
         rules=tuple(
             ModelRules(
                 name,
@@ -34,11 +34,20 @@ def fleet_problem(spec: FleetSpec, table: CandidateTable, gpu_limits: dict[str, 
             for name, model in table.models.items()
             if any(w.model == name for w in table.workloads.values())
         ),
-        offers=tuple(_node_offer(o, table) for o in _useful_offers(table, cells)),
+        offers=node_offers(table, quotas, cost_shares),
         stock=table.supply.stock,
         gpu_limits=gpu_limits,
         max_gpu_types=spec.supply.limits.gpu_types,
         budget_usd_per_h=None if budget is None else budget / spec.planning.hours_per_month,
+        max_power_w=spec.supply.limits.power_w,
+        quotas=quotas,
+        cost_shares=cost_shares,
+        outages=tuple(
+            Outage(name, zone)
+            for name, model in table.models.items()
+            if model.reliability.survive == "zone"
+            for zone in sorted({c.domain.zone for c in table.candidates if c.shape.model == name})
+        ),
         objective=spec.planning.objective,
     )
 
@@ -49,25 +58,7 @@ def with_services(problem: FleetProblem, table: CandidateTable) -> FleetProblem:
     return replace(problem, columns=tuple(replace(c, services=services[c.name]) for c in problem.columns))
 
 
-def _useful_offers(table: CandidateTable, cells: set[str]) -> list[PricedOffer]:
-    """Leave out offers that no candidate may use, unless they are paid for anyway, and those that a cheaper twin replaces.
-
-    A twin is an offer of unlimited stock in the same cell with nodes of the same size at no higher price.
-    """
-    counted = {s.entry for s in table.supply.stock}
-    committed = {s.entry for s in table.supply.stock if s.committed > 0}
-    cheapest: dict[tuple[str, int], PricedOffer] = {}
-    for offer in sorted(table.supply.offers, key=lambda o: (o.usd_per_node_h, o.name)):
-        if offer.entry not in counted:
-            cheapest.setdefault((offer.cell, offer.gpus_per_node), offer)
-    return [
-        o
-        for o in table.supply.offers
-        if o.entry in committed or (o.cell in cells and (o.entry in counted or cheapest[o.cell, o.gpus_per_node] is o))
-    ]
-
-
-def _column(candidate: Candidate) -> Column:
+def _column(candidate: Candidate, penalty: float) -> Column:
     shape = candidate.shape
     return Column(
         name=candidate.name,
@@ -85,9 +76,28 @@ def _column(candidate: Candidate) -> Column:
         bandwidth_bytes_per_s=candidate.bandwidth_bytes_per_s,
         flops_per_s=candidate.flops_per_s,
         services=candidate.services,
+        penalty=penalty,
+        spot=candidate.domain.spot,
+        zone=candidate.domain.zone,
+        node_replicas=candidate.node_replicas,
     )
 
 
-def _node_offer(offer: PricedOffer, table: CandidateTable) -> NodeOffer:
-    power = next((c.shape.device.tdp_w for c in table.candidates if c.shape.gpu == offer.gpu), 0.0)
-    return NodeOffer(offer.name, offer.entry, offer.gpu, offer.cell, offer.gpus_per_node, offer.usd_per_node_h, power)
+def _demand(workload: ResolvedWorkload) -> Demand:
+    spot = workload.spec.spot
+    return Demand(
+        workload.name,
+        workload.model,
+        workload.peak_requests_per_s,
+        workload.headroom,
+        spot_share=spot.max_share if spot is not None else 0.0,
+        on_demand_floor=spot is not None and spot.on_demand_floor,
+    )
+
+
+def _penalty(candidate: Candidate, spec: FleetSpec, table: CandidateTable) -> float:
+    """Return what a replica counts for lying on a GPU that is not preferred: a share of the least its GPUs cost."""
+    shape, prefer = candidate.shape, spec.models[candidate.shape.model].prefer
+    if prefer is None or shape.gpu in table.models[shape.model].preferred_gpus:
+        return 0.0
+    return prefer.penalty * shape.gpus * least_per_gpu(spec, table, shape.gpu)

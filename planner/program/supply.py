@@ -43,11 +43,7 @@ def compile_supply(problem: FleetProblem, blocks: Sequence[FleetProblem] = ()) -
     The column `replicas[Size.name]` counts all replicas of that size in the fleet, except those of the models in `blocks`
     (problems of one model each), which the program holds with all their candidates and rows.
     """
-    most: dict[Size, int] = defaultdict(int)
-    index = ProgramIndex(problem)
-    for columns in index.by_model.values():
-        for size in sizes_of(columns):
-            most[size] += sum(index.most_replicas[c.name] for c in columns if Size.of(c) == size)
+    most = _most_replicas(problem)
     stated = replace(
         problem,
         columns=(*(c for b in blocks for c in b.columns), *(_stand_in(size) for size in sorted(most))),
@@ -57,10 +53,31 @@ def compile_supply(problem: FleetProblem, blocks: Sequence[FleetProblem] = ()) -
             *(ModelRules(size.name, 1, False, 0, count) for size, count in sorted(most.items())),
         ),
         losses=tuple(sorted(name for b in blocks for name in b.losses)),
+        outages=tuple(o for b in blocks for o in b.outages),
+        routed_outages=tuple(o for b in blocks for o in b.routed_outages),
         block_bounds=(),
         cover_weights=tuple(w for b in blocks for w in b.cover_weights),
     )
     return compile_model(build_supply(stated))
+
+
+def _most_replicas(problem: FleetProblem) -> dict[Size, int]:
+    """Return the replicas of each size beyond which some cheapest fleet does not go.
+
+    Among candidates that serve the same workloads of a model, any one could do what all of them do on as many nodes. Where
+    shares of the cost are limited, every one may be had for the nodes that it lets buy.
+    """
+    index = ProgramIndex(problem)
+    alike: dict[tuple[object, ...], int] = defaultdict(int)
+    for column in problem.columns:
+        own = column.name if problem.cost_shares else frozenset(column.services)
+        key = (Size.of(column), column.model, own)
+        alike[key] = max(alike[key], index.most_replicas[column.name])
+    most: dict[Size, int] = defaultdict(int)
+    for (size, *_), count in alike.items():
+        assert isinstance(size, Size)
+        most[size] += count
+    return most
 
 
 def _stand_in(size: Size) -> Column:

@@ -53,4 +53,6 @@ def _labels(loaded: LoadedSpec) -> dict[str, str | int]:
 
 
 def _keys(node: Any) -> dict[str, str | int]:
+    if isinstance(node, list):
+        return {str(index): index for index in range(len(node))}
     return {name: name for name in node} if isinstance(node, dict) else {}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.program.data import FleetProblem, node_cost
+from planner.program.data import FleetProblem, node_cost, penalties
 from planner.program.fleet import TIE_BREAK_PER_RANK, TIE_BREAK_USD_PER_GPU_H
 from planner.solve.merge import merged
 from planner.solve.nodes import buy_nodes
@@ -90,7 +90,14 @@ def mend(answered: Answered, problem: FleetProblem, limits: SolveLimits, changed
 def _unserved(problem: FleetProblem) -> Infeasible | None:
     served = {w for c in problem.columns for w in c.services}
     missing = sorted(d.workload for d in problem.demands if d.workload not in served)
-    return Infeasible(f"no candidate can serve {', '.join(missing)}") if missing else None
+    if missing:
+        return Infeasible(f"no candidate can serve {', '.join(missing)}")
+    for outage in problem.outages:
+        left = {w for c in problem.columns_of(outage.model) if c.zone != outage.zone for w in c.services}
+        missing = [d.workload for d in problem.demands_of(outage.model) if d.workload not in left]
+        if missing:
+            return Infeasible(f"without zone {outage.zone}, no candidate can serve {', '.join(missing)}")
+    return None
 
 
 def _solve(search: Search, limits: SolveLimits, uncut_bound: float | None) -> Answered:
@@ -136,7 +143,7 @@ def _outcome(
     packing = pack(problem, nodes, placed)
     kept = packing.count()
     prices = {o.name: node_cost(problem, o) for o in problem.offers}
-    cost = sum(prices[name] * count for name, count in kept.items())
+    cost = sum(prices[name] * count for name, count in kept.items()) + penalties(problem, replicas)
     solution = Solution(
         replicas=dict(sorted(replicas.items())),
         nodes=kept,

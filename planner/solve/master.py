@@ -11,6 +11,7 @@ from scipy.sparse import block_array, coo_array, csr_array
 
 from planner.program.compile import CompiledProgram
 from planner.program.data import FleetProblem
+from planner.program.index import ProgramIndex
 from planner.program.supply import Size, compile_supply, sizes_of
 from planner.solve.highs import Effort, Status, minimise
 from planner.solve.pricing import BlockPlan
@@ -66,6 +67,10 @@ class Supply:
         place = {key: i for i, (name, key) in enumerate(self.program.columns) if name == "replicas"}
         self.replicas_at = np.array([place[name] for name in (s.name for s in self.sizes)], dtype=int)
         self.nodes_at = np.array([i for i, (name, _) in enumerate(self.program.columns) if name == "nodes"], dtype=int)
+        # Where shares of the cost are limited, nodes are bought for replicas that there are, not for ever more of them.
+        self.is_exact = bool(problem.cost_shares)
+        most = ProgramIndex(problem).most_replicas
+        self.most_penalty = sum(c.penalty * most[c.name] for c in problem.columns)
         self._groups = _node_groups(problem, self.program)
         self._singles = tuple((int(i),) for i in self.nodes_at)
 
@@ -77,9 +82,9 @@ class Supply:
         return np.inf if answer.status is Status.INFEASIBLE else answer.bound
 
     def dearest(self, cuts: Sequence[Cut]) -> float:
-        """Return what the dearest choice of nodes costs; infinite where some may be bought without limit."""
+        """Return what the dearest choice of nodes costs, with all penalties there may be; infinite where some may be bought without limit."""
         answer = minimise(_with_cuts(replace(self.program, cost=-self.program.cost), cuts), Effort(), relaxed=True)
-        return -answer.bound if answer.status is Status.OPTIMAL else np.inf
+        return self.most_penalty - answer.bound if answer.status is Status.OPTIMAL else np.inf
 
     def branch(self, nodes: Floats) -> tuple[tuple[int, ...], float] | None:
         """Return the set of offers to branch on, and how many of its nodes fractions buy; None when all are whole.
@@ -200,9 +205,11 @@ def _master(
             *(("plan", j) for j in range(len(plans))),
         ),
         rows=(*base.rows, *(("held", s) for s in supply.sizes), *(("one_plan", m) for m in models)),
-        cost=np.concatenate([base.cost, [caps[s] for s in supply.sizes], np.zeros(len(plans))]),
+        cost=np.concatenate([base.cost, [caps[s] for s in supply.sizes], [p.penalty for p in plans]]),
         matrix=csr_array(matrix),
-        row_lower=np.concatenate([base.row_lower, np.full(sizes, -np.inf), np.ones(len(models))]),
+        row_lower=np.concatenate(
+            [base.row_lower, np.full(sizes, 0.0 if supply.is_exact else -np.inf), np.ones(len(models))]
+        ),
         row_upper=np.concatenate([base.row_upper, np.zeros(sizes), np.ones(len(models))]),
         lower=np.concatenate([base.lower, np.zeros(sizes + len(plans))]),
         upper=np.concatenate([base.upper, np.full(sizes, np.inf), np.ones(len(plans))]),

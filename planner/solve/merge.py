@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from planner.program.data import Column, FleetProblem
-from planner.solve.routing import route, survives
+from planner.program.data import Column, FleetProblem, spares_by_candidate
+from planner.solve.routing import route, route_outage, survives
 
 Replicas = Mapping[str, int]
 
@@ -38,12 +38,14 @@ def _order(columns: list[Column]) -> list[Column]:
 
 
 def _holds(problem: FleetProblem, model: str, replicas: Replicas) -> bool:
-    rule = next(r for r in problem.rules if r.model == model)
+    spares = spares_by_candidate(problem)
     planned = {d.workload: d.planned_requests_per_s for d in problem.demands_of(model)}
     if not route(problem, model, replicas, planned).carries:
         return False
     pools = [c for c in problem.columns_of(model) if replicas.get(c.name, 0) > 0]
-    return rule.spare_replicas == 0 or all(survives(problem, c, replicas, rule.spare_replicas) for c in pools)
+    if not all(route_outage(problem, o, replicas).carries for o in problem.outages if o.model == model):
+        return False
+    return all(survives(problem, c, replicas, spares[c.name]) for c in pools if spares[c.name] > 0)
 
 
 def _moved(placed: Mapping[tuple[str, str], int], names: set[str], target: str) -> dict[tuple[str, str], int]:

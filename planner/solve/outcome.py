@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Solution:
-    """Whole replicas and nodes with the rates they serve. `cost` and `bound` are in the unit of the objective.
+    """Whole replicas and nodes with the rates they serve. `cost` and `bound` are in the unit of the objective, with
+    the penalties of preferences.
 
     `placed` gives replicas by (candidate, cell); `rates` requests/s by (workload, candidate). Entries at zero are left out.
     """

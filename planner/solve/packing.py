@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.program.data import Column, FleetProblem, NodeOffer
+from planner.solve.tolerance import FEASIBILITY_RTOL
+
+ENOUGH = 1.0 + FEASIBILITY_RTOL
 
 
 @dataclass(frozen=True)
@@ -42,15 +45,25 @@ class PackingError(ArithmeticError):
 def pack(problem: FleetProblem, nodes: Mapping[str, int], placed: Mapping[tuple[str, str], int]) -> Packing:
     """Place whole replicas on whole nodes, and drop nodes that stay empty unless they are committed.
 
-    `nodes` counts nodes by offer, `placed` replicas by (candidate, cell). Raises `PackingError`.
+    `nodes` counts nodes by offer, `placed` replicas by (candidate, cell). Where dropping nodes would break a limit on shares
+    of the cost, replicas are spread over all of them instead. Raises `PackingError`.
     """
+    packing = _packing(problem, nodes, placed, _fullest_first)
+    if _within_shares(problem, packing.nodes):
+        return packing
+    return _packing(problem, nodes, placed, _empty_first)
+
+
+def _packing(
+    problem: FleetProblem, nodes: Mapping[str, int], placed: Mapping[tuple[str, str], int], order: Order
+) -> Packing:
     columns = {c.name: c for c in problem.columns}
     free = _nodes_by_cell(problem, nodes)
     replicas_on: Counter[tuple[str, str]] = Counter()
-    order = sorted(placed, key=lambda key: (-columns[key[0]].gpus, -columns[key[0]].node_gpus, key))
-    for name, cell in order:
+    largest_first = sorted(placed, key=lambda key: (-columns[key[0]].gpus, -columns[key[0]].node_gpus, key))
+    for name, cell in largest_first:
         for _ in range(placed[name, cell]):
-            replicas_on[name, _place(columns[name], free[cell])] += 1
+            replicas_on[name, _place(columns[name], free[cell], order)] += 1
     bins = [b for cell in sorted(free) for b in free[cell]]
     return Packing(tuple(_kept(problem, bins)), dict(sorted(replicas_on.items())))
 
@@ -62,6 +75,18 @@ class _Bin:
     occupants: Counter[str]
 
 
+Order = Callable[[_Bin], tuple[object, ...]]
+"""Which of the nodes that can hold a replica takes it: the first in this order."""
+
+
+def _fullest_first(b: _Bin) -> tuple[object, ...]:
+    return (b.free, b.offer.usd_per_node_h / b.offer.gpus_per_node, b.offer.name)
+
+
+def _empty_first(b: _Bin) -> tuple[object, ...]:
+    return (bool(b.occupants), *_fullest_first(b))
+
+
 def _nodes_by_cell(problem: FleetProblem, nodes: Mapping[str, int]) -> dict[str, list[_Bin]]:
     bins: dict[str, list[_Bin]] = defaultdict(list)
     for offer in problem.offers:
@@ -69,12 +94,12 @@ def _nodes_by_cell(problem: FleetProblem, nodes: Mapping[str, int]) -> dict[str,
     return bins
 
 
-def _place(column: Column, bins: list[_Bin]) -> str:
-    """Put one replica on the fullest nodes that can hold it; return the offer of the first."""
+def _place(column: Column, bins: list[_Bin], order: Order) -> str:
+    """Put one replica on the first nodes that can hold it; return the offer of the first."""
     able = [
         b for b in bins if b.free >= column.node_gpus and (column.nodes_spanned == 1 or b.free == b.offer.gpus_per_node)
     ]
-    able.sort(key=lambda b: (b.free, b.offer.usd_per_node_h / b.offer.gpus_per_node, b.offer.name))
+    able.sort(key=order)
     if len(able) < column.nodes_spanned:
         raise PackingError(f"no node is left for a replica of {column.name}")
     for chosen in able[: column.nodes_spanned]:
@@ -94,3 +119,12 @@ def _kept(problem: FleetProblem, bins: list[_Bin]) -> list[PackedNode]:
             paid[b.offer.entry] += 1
         kept.append(PackedNode(b.offer.name, b.offer.gpus_per_node, dict(sorted(b.occupants.items()))))
     return kept
+
+
+def _within_shares(problem: FleetProblem, nodes: Sequence[PackedNode]) -> bool:
+    prices = {o.name: o.usd_per_node_h for o in problem.offers}
+    total = sum(prices[n.offer] for n in nodes)
+    return all(
+        sum(prices[n.offer] for n in nodes if n.offer in each.offers) <= each.share * total * ENOUGH
+        for each in problem.cost_shares
+    )

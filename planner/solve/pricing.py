@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
 from planner.program.compile import CompiledProgram, compile_model
-from planner.program.data import Column, FleetProblem
+from planner.program.data import Column, FleetProblem, penalties
 from planner.program.fleet import build_block
 from planner.program.index import ProgramIndex
 from planner.program.supply import Size
 from planner.solve.highs import Answer, Effort, Status, minimise
 from planner.solve.replacement import copies_to_replace, worth_keeping
-from planner.solve.spares import fragile_pools, with_losses
+from planner.solve.routing import route
+from planner.solve.spares import fragile_pools, loss_rows, outlasts, with_losses
 from planner.solve.tolerance import to_count
 
 Floats = NDArray[np.float64]
@@ -31,15 +32,19 @@ LEAST_PRICE = 1e-9  # a replica that costs nothing still counts, so that no plan
 
 @dataclass(frozen=True)
 class BlockPlan:
-    """Replicas of one model, by candidate, that carry its demand; how many of each size they are."""
+    """Replicas of one model, by candidate, that carry its demand; how many of each size they are.
+
+    `penalty` is what they count in the objective besides their nodes.
+    """
 
     model: str
     replicas: tuple[tuple[str, int], ...]
     use: tuple[tuple[Size, int], ...]
+    penalty: float = 0.0
 
     def cost_at(self, prices: Mapping[Size, float]) -> float:
-        """Return what the replicas cost at prices per replica."""
-        return sum(prices[size] * count for size, count in self.use)
+        """Return what the replicas cost at prices per replica, with their penalty."""
+        return self.penalty + sum(prices[size] * count for size, count in self.use)
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ class Priced:
 
 
 class Block:
-    """One model with its compiled program. Rows about losses of spares are added as plans turn out not to survive."""
+    """One model with its compiled program. Rows about losses are added as plans turn out not to survive."""
 
     def __init__(self, problem: FleetProblem) -> None:
         """Take a problem of one model alone."""
@@ -89,11 +94,22 @@ class Block:
     @cached_property
     def _simple_plans(self) -> tuple[BlockPlan, ...]:
         """Plans of one candidate that serves every workload: what a search has to beat from the start."""
-        index, rules = ProgramIndex(self.problem), self.problem.rules[0]
+        if self.problem.outages:
+            return ()  # one candidate lies in one zone
+        index = ProgramIndex(self.problem)
         workloads = {d.workload for d in self.problem.demands}
         whole = [c for c in self.columns if workloads <= set(c.services)]
         plans = [self.plan_of({c.name: index.most_replicas[c.name]}) for c in whole]
-        return tuple(p for p in plans if not rules.spare_replicas or not fragile_pools(self.problem, dict(p.replicas)))
+        return tuple(p for p in plans if self._holds(p))
+
+    def _holds(self, plan: BlockPlan) -> bool:
+        """Tell whether a plan of enough replicas is allowed on its nodes and survives what it must."""
+        replicas = dict(plan.replicas)
+        if any(c.spot for c in self.columns if c.name in replicas):
+            demand = {d.workload: d.planned_requests_per_s for d in self.problem.demands}
+            if not route(self.problem, self.model, replicas, demand).carries:
+                return False
+        return outlasts(self.problem, replicas)
 
     def simple_plans(self, prices: Mapping[Size, float]) -> list[BlockPlan]:
         """Return, for each GPU type, the cheapest plan of one candidate: what prices can weigh from the start."""
@@ -138,7 +154,7 @@ class Block:
             if survives:
                 break
             stronger = with_losses(self.problem, dict(plan.replicas), fragile)
-            if (stronger.cover_weights, stronger.losses) == (self.problem.cover_weights, self.problem.losses):
+            if loss_rows(stronger) == loss_rows(self.problem):
                 break
             self._take(stronger)
         return Priced(plan, bound, survives)
@@ -150,8 +166,8 @@ class Block:
         return Priced(best, max(bound, min(answer.bound, cost)), best is not None)
 
     def by_candidate(self, prices: Mapping[Size, float]) -> dict[str, float]:
-        """Return the prices of replicas by candidate."""
-        return {c.name: prices[size] for c, size in zip(self.columns, self.sizes, strict=True)}
+        """Return the prices of replicas by candidate, with their penalties."""
+        return {c.name: prices[size] + c.penalty for c, size in zip(self.columns, self.sizes, strict=True)}
 
     def worth_having(self, prices: Mapping[Size, float]) -> list[str]:
         """Return the candidates that a cheapest plan at the prices may need."""
@@ -160,7 +176,8 @@ class Block:
 
     def _prices(self, prices: Mapping[Size, float]) -> Floats:
         least = [LEAST_PRICE * size.node_gpus * size.nodes_spanned for size in self.sizes]
-        return np.maximum([prices[size] for size in self.sizes], least)
+        priced = [prices[size] + c.penalty for c, size in zip(self.columns, self.sizes, strict=True)]
+        return np.maximum(priced, least)
 
     def _priced(self, price: Floats) -> CompiledProgram:
         """Return the program at prices by candidate, without candidates that others replace at no higher price."""
@@ -188,7 +205,7 @@ class Block:
         for column, size in zip(self.columns, self.sizes, strict=True):
             if column.name in used:
                 use[size] = use.get(size, 0) + used[column.name]
-        return BlockPlan(self.model, tuple(used.items()), tuple(sorted(use.items())))
+        return BlockPlan(self.model, tuple(used.items()), tuple(sorted(use.items())), penalties(self.problem, used))
 
 
 def restricted(program: CompiledProgram, prices: Mapping[str, float]) -> CompiledProgram:

@@ -64,7 +64,7 @@ def worth_keeping(columns: Sequence[Column], copies: Floats, price: Floats, rule
 
     A shape goes when another one does, for each of its candidates, the same at no higher price: the model then runs in that
     shape instead, which keeps the number of shapes and, compared within formats, one format for all. With several spares
-    only one for one: a merged pool would lose more than two.
+    only one for one: a merged pool would lose more than two. Only candidates whose nodes fail alike replace each other.
     """
     least = np.array([c.min_replicas for c in columns])
     better = (copies * price[:, None] <= price[None, :]) & (least[:, None] <= copies * least[None, :])
@@ -73,6 +73,7 @@ def worth_keeping(columns: Sequence[Column], copies: Floats, price: Floats, rule
     if rules.uniform_format:
         formats = np.unique([f"{c.weights} {c.kv_cache}" for c in columns], return_inverse=True)[1]
         better &= formats[:, None] == formats[None, :]
+    better &= _fail_alike(columns)
     names, shape = np.unique([c.shape for c in columns], return_inverse=True)
     has = np.stack([better[shape == s].any(axis=0) for s in range(len(names))])
     replaces = np.stack([has[:, shape == s].all(axis=1) for s in range(len(names))], axis=1)
@@ -80,3 +81,11 @@ def worth_keeping(columns: Sequence[Column], copies: Floats, price: Floats, rule
     for s in range(len(names)):
         alive[s] = not (replaces[:, s] & alive & (np.arange(len(names)) != s)).any()
     return np.asarray(alive[shape])
+
+
+def _fail_alike(columns: Sequence[Column]) -> NDArray[np.bool_]:
+    """Tell, for [i, j], whether two candidates lie on nodes that are lost together, and as many replicas with one node."""
+    kinds = [(c.spot, c.zone, *((c.node_replicas, c.node_gpus, c.cells) if c.node_replicas else ())) for c in columns]
+    number = {kind: i for i, kind in enumerate(dict.fromkeys(kinds))}
+    kind = np.array([number[each] for each in kinds])
+    return np.asarray(kind[:, None] == kind[None, :])

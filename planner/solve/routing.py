@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from planner.program.compile import CompiledProgram
-from planner.program.data import Column, FleetProblem
+from planner.program.data import Column, FleetProblem, Outage
 from planner.program.index import CAPACITY_ROWS, row_needs
 from planner.solve.highs import Effort, Status, minimise
 from planner.solve.tolerance import FEASIBILITY_RTOL, RATE_ATOL_REQUESTS_PER_S
@@ -36,16 +36,25 @@ class Routing:
         return self.load <= ENOUGH
 
 
-def route(problem: FleetProblem, model: str, replicas: Mapping[str, int], demand: Mapping[str, float]) -> Routing:
+def route(
+    problem: FleetProblem,
+    model: str,
+    replicas: Mapping[str, int],
+    demand: Mapping[str, float],
+    *,
+    in_loss: bool = False,
+) -> Routing:
     """Share the demand (requests/s by workload) of one model over its pools, minimising the largest load.
 
-    A linear program over rates and the load u: every capacity row of a pool of n replicas stays within u n.
+    A linear program over rates and the load u: every capacity row of a pool of n replicas stays within u n. Spot pools
+    take no more than their share of a workload; `in_loss` only of those whose floor holds in a loss as well.
     """
     pools = [c for c in problem.columns_of(model) if replicas.get(c.name, 0) > 0]
     arcs = [(w, c) for c in pools for w in sorted(c.services) if w in demand]
-    if any(w not in {a for a, _ in arcs} for w in demand):
+    shares = spot_shares(problem, model, in_loss)
+    if any(w not in {a for a, c in arcs if not c.spot or w not in shares} for w in demand):
         return Routing({}, FULL_LOAD, {})
-    answer = minimise(_program(pools, arcs, replicas, demand), Effort(), relaxed=True)
+    answer = minimise(_program(pools, arcs, replicas, demand, shares), Effort(), relaxed=True)
     if answer.status is not Status.OPTIMAL or answer.point is None or answer.row_prices is None:
         raise ArithmeticError(f"routing of model {model} ended with {answer.status}")
     rates = {
@@ -56,38 +65,60 @@ def route(problem: FleetProblem, model: str, replicas: Mapping[str, int], demand
     return Routing(dict(sorted(rates.items())), float(answer.point[-1]), weights)
 
 
+def spot_shares(problem: FleetProblem, model: str, in_loss: bool) -> dict[str, float]:
+    """Return the share of each workload that spot pools may take, where it is limited."""
+    return {
+        d.workload: d.spot_share
+        for d in problem.demands_of(model)
+        if d.spot_share < 1.0 and (d.on_demand_floor or not in_loss)
+    }
+
+
 def spread(problem: FleetProblem, model: str, replicas: Mapping[str, int], routing: Routing) -> Routing:
     """Give every pool some traffic: one that the routing leaves idle takes a little of a workload from its main pool.
 
     No load rises above the largest one, as long as an idle pool takes no more than `IDLE_SHARE` of what it could.
     """
     rates = dict(routing.rates)
-    for idle in problem.columns_of(model):
+    columns = {c.name: c for c in problem.columns_of(model)}
+    shares = spot_shares(problem, model, in_loss=False)
+    for idle in columns.values():
         if replicas.get(idle.name, 0) == 0 or any(c == idle.name for _, c in rates):
             continue
         servers = [(rate, w, c) for (w, c), rate in rates.items() if w in idle.services]
-        if servers:
-            rate, workload, server = max(servers)
+        for rate, workload, server in sorted(servers, reverse=True):
             room = replicas[idle.name] / max(row_needs(idle, idle.services[workload]))
             moved = IDLE_SHARE * min(rate, routing.load * room)
-            rates[workload, server] -= moved
-            rates[workload, idle.name] = moved
+            if idle.spot and not columns[server].spot and workload in shares:
+                own = [(r, columns[c].spot) for (w, c), r in rates.items() if w == workload]
+                limit = shares[workload] * sum(r for r, _ in own)
+                moved = min(moved, limit - sum(r for r, is_spot in own if is_spot))
+            if moved > RATE_ATOL_REQUESTS_PER_S:
+                rates[workload, server] -= moved
+                rates[workload, idle.name] = moved
+                break
     return replace(routing, rates=dict(sorted(rates.items())))
 
 
 def most_rate(
-    problem: FleetProblem, model: str, replicas: Mapping[str, int], demand: Mapping[str, float], workload: str
+    problem: FleetProblem,
+    model: str,
+    replicas: Mapping[str, int],
+    demand: Mapping[str, float],
+    workload: str,
+    *,
+    in_loss: bool = False,
 ) -> float:
     """Return the largest rate of one workload, requests/s, that the pools carry beside the other demands.
 
-    0 when the fleet cannot even carry those.
+    0 when the fleet cannot even carry those. `in_loss` as for `route`.
     """
     pools = [c for c in problem.columns_of(model) if replicas.get(c.name, 0) > 0]
     arcs = [(w, c) for c in pools for w in sorted(c.services) if w in demand]
     others = {w: rate for w, rate in demand.items() if w != workload}
     if any(w not in {a for a, _ in arcs} for w in demand):
         return 0.0
-    program = _program(pools, arcs, replicas, others | {workload: 0.0})
+    program = _program(pools, arcs, replicas, others | {workload: 0.0}, spot_shares(problem, model, in_loss))
     row = sorted(demand).index(workload)
     served = np.array([1.0 if w == workload else 0.0 for w, _ in arcs] + [0.0])
     upper = program.upper.copy()
@@ -102,7 +133,15 @@ def route_without(problem: FleetProblem, lost: Column, replicas: Mapping[str, in
     """Route a model's demand, headroom not counted, with `spares` replicas of one of its pools gone."""
     left = dict(replicas) | {lost.name: max(0, replicas[lost.name] - spares)}
     demand = {d.workload: d.requests_per_s for d in problem.demands_of(lost.model)}
-    return route(problem, lost.model, left, demand)
+    return route(problem, lost.model, left, demand, in_loss=True)
+
+
+def route_outage(problem: FleetProblem, outage: Outage, replicas: Mapping[str, int]) -> Routing:
+    """Route a model's demand, headroom not counted, with all of its replicas in one zone gone."""
+    gone = {c.name for c in problem.columns_of(outage.model) if c.zone == outage.zone}
+    left = {name: count for name, count in replicas.items() if name not in gone}
+    demand = {d.workload: d.requests_per_s for d in problem.demands_of(outage.model)}
+    return route(problem, outage.model, left, demand, in_loss=True)
 
 
 def survives(problem: FleetProblem, lost: Column, replicas: Mapping[str, int], spares: int) -> bool:
@@ -111,7 +150,11 @@ def survives(problem: FleetProblem, lost: Column, replicas: Mapping[str, int], s
 
 
 def _program(
-    pools: list[Column], arcs: list[tuple[str, Column]], replicas: Mapping[str, int], demand: Mapping[str, float]
+    pools: list[Column],
+    arcs: list[tuple[str, Column]],
+    replicas: Mapping[str, int],
+    demand: Mapping[str, float],
+    shares: Mapping[str, float],
 ) -> CompiledProgram:
     workloads = sorted(demand)
     rows: list[tuple[str, object]] = [("demand", w) for w in workloads]
@@ -126,6 +169,12 @@ def _program(
             ]
             entries.append((len(rows), load, -1.0))
             rows.append((name, column.name))
+    for limited in sorted(w for w in shares if any(a == w and c.spot for a, c in arcs)):
+        # On spot at most a share s of all: (1 - s) of what is there, less s of what is elsewhere.
+        entries += [
+            (len(rows), j, 1.0 - shares[w] if c.spot else -shares[w]) for j, (w, c) in enumerate(arcs) if w == limited
+        ]
+        rows.append(("spot_share", limited))
     at, columns, values = zip(*entries, strict=True)
     size = (len(rows), load + 1)
     due = np.array([demand[w] for w in workloads] + [0.0] * (len(rows) - len(workloads)))

@@ -20,7 +20,7 @@ from planner.solve.master import Cut, Fleet, Relaxed, Supply, relaxed_master, wh
 from planner.solve.pricing import SAFE_SHARE, Block, BlockPlan, Priced, prices_alone
 from planner.solve.replan import replanned
 from planner.solve.routing import route
-from planner.solve.spares import fragile_pools
+from planner.solve.spares import fragile_pools, loss_rows, outlasts
 from planner.solve.threads import in_threads
 
 Prices = Mapping[Size, float]
@@ -134,6 +134,7 @@ class Search:
         for model in sorted(changed):
             known = self.blocks[model].problem
             stronger = replace(alone[model], cover_weights=known.cover_weights, losses=known.losses)
+            stronger = replace(stronger, routed_outages=known.routed_outages)
             self.blocks[model] = Block(stronger)
             self.plans[model] = [p for p in self.plans.get(model, []) if self._holds(p)]
             self._root.pop(model, None)
@@ -142,26 +143,27 @@ class Search:
     def _holds(self, plan: BlockPlan) -> bool:
         alone, replicas = self.blocks[plan.model].problem, dict(plan.replicas)
         demand = {d.workload: d.planned_requests_per_s for d in alone.demands}
-        return route(alone, plan.model, replicas, demand).carries and not fragile_pools(alone, replicas)
+        return route(alone, plan.model, replicas, demand).carries and outlasts(alone, replicas)
 
     def learn(self, problem: FleetProblem, replicas: Mapping[str, int], bound: float) -> None:
         """Take over what the whole program found: rows about losses, a fleet, a bound."""
         self.bound = max(self.bound, bound)
         for model, alone in by_model(replace(problem, block_bounds=())).items():
             block = self.blocks[model]
-            if (alone.cover_weights, alone.losses) != (block.problem.cover_weights, block.problem.losses):
+            if loss_rows(alone) != loss_rows(block.problem):
                 block = self.blocks[model] = Block(alone)
             plan = block.plan_of(replicas)
             if plan.replicas and plan not in self.plans.setdefault(model, []):
                 self.plans[model].append(plan)
 
     def stated(self) -> FleetProblem:
-        """Return the problem with the rows about losses of spares that models alone turned out to need."""
+        """Return the problem with the rows about losses that models alone turned out to need."""
         alone = [block.problem for block in self.blocks.values()]
         return replace(
             self.problem,
             cover_weights=tuple(w for p in alone for w in p.cover_weights),
             losses=tuple(sorted(name for p in alone for name in p.losses)),
+            routed_outages=tuple(o for p in alone for o in p.routed_outages),
         )
 
     def bounds(self) -> tuple[BlockBound, ...]:

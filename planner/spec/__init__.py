@@ -2,21 +2,23 @@
 
 from planner.spec.fleet import CatalogRef, FleetSpec
 from planner.spec.lengths import LengthSpec
+from planner.spec.limits import LimitRuleSpec, LimitsSpec
 from planner.spec.load import LoadedSpec, load_spec
-from planner.spec.model import EngineSpec, ModelSpec, ParallelismSpec
+from planner.spec.model import EngineSpec, ModelSpec, ParallelismSpec, PreferSpec
 from planner.spec.planning import PlanningSpec
 from planner.spec.policies import PolicySpec, WaiveSpec
 from planner.spec.reliability import ReliabilitySpec
 from planner.spec.selector import Selector
-from planner.spec.supply import LimitsSpec, OfferSpec, SupplySpec
+from planner.spec.supply import OfferSpec, SupplySpec
 from planner.spec.traffic import RateSpec, SharedPrefixSpec, TokensPerDaySpec, TrafficSpec
-from planner.spec.workload import WorkloadSpec
+from planner.spec.workload import SpotSpec, WorkloadSpec
 
 __all__ = [
     "CatalogRef",
     "EngineSpec",
     "FleetSpec",
     "LengthSpec",
+    "LimitRuleSpec",
     "LimitsSpec",
     "LoadedSpec",
     "ModelSpec",
@@ -24,10 +26,12 @@ __all__ = [
     "ParallelismSpec",
     "PlanningSpec",
     "PolicySpec",
+    "PreferSpec",
     "RateSpec",
     "ReliabilitySpec",
     "Selector",
     "SharedPrefixSpec",
+    "SpotSpec",
     "SupplySpec",
     "TokensPerDaySpec",
     "TrafficSpec",

@@ -11,7 +11,7 @@ from planner.source import Document, YamlPath, nearest
 from planner.spec.fields import is_name
 from planner.spec.fleet import FleetSpec
 from planner.spec.refuse import quoted
-from planner.spec.vocabulary import DEFAULT_MAX_MODEL_LEN_TOKENS
+from planner.spec.vocabulary import DEFAULT_MAX_MODEL_LEN_TOKENS, SPOT
 from planner.spec.workload import WorkloadSpec
 
 TRUNCATION_ERROR_SHARE = 0.5  # a plan for a workload that is mostly cut is a plan for another workload
@@ -45,6 +45,16 @@ def check_plausibility(spec: FleetSpec, span: Callable[..., Span]) -> Iterator[D
     for name, workload in spec.workloads.items():
         yield from _check_daily_tokens(name, workload, span)
         yield from _check_truncation(name, workload, spec, span)
+    if any(workload.spot is not None for workload in spec.workloads.values()):
+        return
+    for index, offer in enumerate(spec.supply.offers):
+        if SPOT in offer.terms:
+            yield _warning(
+                "spec/unused-spot",
+                "no workload allows spot nodes: none is bought",
+                span(("supply", "offers", index, "terms")),
+                "give a workload `spot: {max_share: 50 %}`, or remove the term",
+            )
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

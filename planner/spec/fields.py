@@ -56,10 +56,12 @@ Count = Annotated[int, Quantity("count", maximum=1e6, whole=True, bounds="from 0
 PositiveCount = Annotated[int, Quantity("count", minimum=1, maximum=1e6, whole=True, bounds="from 1 to 1M")]
 Money = Annotated[float, Quantity("money", maximum=1e15, bounds="at most 1e15 USD")]
 MoneyPerMonth = Annotated[float, Quantity("money_per_month", maximum=1e15, bounds="at most 1e15 USD/month")]
+Power = Annotated[float, Quantity("power", maximum=1e12, bounds="at most 1e12 W")]
+ElectricityPrice = Annotated[float, Quantity("price_per_kwh", maximum=100.0, bounds="at most 100 USD/kWh")]
 Increase = Annotated[float, Quantity("change", maximum=10.0, bounds="from 0 % to 1000 %")]
 WeightFormat = Annotated[str, OneOf("weight format", vocabulary.WEIGHT_FORMATS)]
 KvFormat = Annotated[str, OneOf("KV format", vocabulary.KV_FORMATS)]
-Term = Annotated[str, OneOf("term", vocabulary.TERMS, vocabulary.TERMS_NOT_YET)]
+Term = Annotated[str, OneOf("term", vocabulary.TERMS)]
 Country = Annotated[str, Text("[A-Z]{2}", "a country code of two capital letters, such as `DE`")]
 
 Lines = Annotated[tuple[Line, ...], AfterValidator(unique)]

@@ -9,14 +9,17 @@ from pydantic import AfterValidator, Field
 from planner.spec.fields import (
     Bool,
     Degrees,
+    Increase,
     KvFormats,
     Line,
+    Lines,
     PositiveCount,
     PositiveShare,
     Share,
     WeightFormat,
     WeightFormats,
     WholeTokens,
+    some,
 )
 from planner.spec.readers import OneOf, Quantity, Text
 from planner.spec.refuse import mistake
@@ -73,6 +76,15 @@ class ParallelismSpec(Section):
     """Data-parallel degrees of the attention layers."""
 
 
+class PreferSpec(Section):
+    """GPU types that are wanted more than others, and what they may cost more."""
+
+    gpus: Annotated[Lines, AfterValidator(some("GPU"))]
+    """GPU names of the catalog."""
+    penalty: Increase = 0.05
+    """Share of its price by which a replica on any other GPU counts dearer; nothing is paid for it."""
+
+
 class ModelSpec(Section):
     """One LLM to serve, and how the planner may serve it."""
 
@@ -108,6 +120,8 @@ class ModelSpec(Section):
     """Only use offers that match."""
     deny: Selector = Selector()
     """Never use offers that match all of these lists."""
+    prefer: PreferSpec | None = None
+    """GPU types to use unless others are cheaper by more than a penalty."""
     reliability: ReliabilitySpec | None = None
     """Overrides the top-level reliability, key by key."""
     checkpoints: dict[str, Line] = Field(default_factory=dict)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from planner.spec.fields import Count, PositiveCount, ShareBelowOne
 from planner.spec.readers import OneOf
 from planner.spec.section import Section
-from planner.spec.vocabulary import SURVIVE, SURVIVE_NOT_YET
+from planner.spec.vocabulary import SURVIVE
 
 
 class ReliabilitySpec(Section):
@@ -15,8 +15,8 @@ class ReliabilitySpec(Section):
 
     spare_replicas: Count = 0
     """With this many replicas of any one pool gone, the model's other replicas still carry the demand."""
-    survive: Annotated[Literal["replica"], OneOf("failure to survive", SURVIVE, SURVIVE_NOT_YET)] = "replica"
-    """Kind of failure; node and zone are not supported yet."""
+    survive: Annotated[Literal["replica", "node", "zone"], OneOf("failure to survive", SURVIVE)] = "replica"
+    """Largest failure besides that of spare replicas: any one node, or all nodes of one zone (a region or site)."""
     min_replicas: PositiveCount = 1
     """Least replicas of the model."""
     headroom: ShareBelowOne = 0.0

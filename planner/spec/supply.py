@@ -10,23 +10,29 @@ from planner.spec.fields import (
     Count,
     Country,
     Date,
+    ElectricityPrice,
     Line,
     Lines,
     MoneyPerMonth,
     PositiveCount,
+    Power,
     ShareBelowOne,
     Terms,
     some,
 )
-from planner.spec.readers import HardwarePrice, OneOf, Planned
+from planner.spec.limits import LimitsSpec
+from planner.spec.readers import HardwarePrice, Number, OneOf
 from planner.spec.refuse import mistake
 from planner.spec.section import Section
+from planner.spec.vocabulary import SPOT
 from planner.units import Price
 
 OWNED = "owned"
 """Provider name of hardware that is already there."""
 
 _OWNED_NEEDS = ("gpus", "gpus_per_node", "nodes", "price")
+_SITE_KEYS = {"host_power_w": "host_power", "pue": "pue", "electricity_usd_per_kwh": "electricity"}
+_PUE = Number(1.0, 5.0, "from 1 to 5", "1.3")
 _UPFRONT = ("none", "partial", "all")
 
 
@@ -48,7 +54,7 @@ class OfferSpec(Section):
     instances: Lines = ()
     """Instance types of the provider; default: all with these GPUs."""
     terms: Annotated[Terms, AfterValidator(some("term"))] = ("on-demand",)
-    """Terms of purchase: on-demand, 1y, 3y."""
+    """Terms of purchase: on-demand, spot, 1y, 3y. Spot nodes serve only workloads with `spot`."""
     gpus_per_node: PositiveCount | None = None
     """GPUs of one node; required for owned hardware."""
     nodes: PositiveCount | None = None
@@ -61,6 +67,12 @@ class OfferSpec(Section):
     """Own price, such as `1.10 USD/gpu/h` or `8.80 USD/node/h`; wins over the catalog."""
     discount: ShareBelowOne | None = None
     """Discount on the listed price."""
+    host_power_w: Power | None = Field(None, alias="host_power")
+    """Power of an owned node besides its GPUs, such as `1.8 kW`; default: not counted."""
+    pue: Annotated[float, _PUE] | None = None
+    """Power usage effectiveness of the site of owned hardware: power drawn over power of the nodes; default: 1."""
+    electricity_usd_per_kwh: ElectricityPrice | None = Field(None, alias="electricity")
+    """Price of the power that owned nodes draw at full load, such as `0.12 USD/kWh`; it comes on top of `price`."""
     upfront: Annotated[Literal["none", "partial", "all"], OneOf("upfront payment", _UPFRONT)] | None = None
     """How much of a commitment is paid in advance."""
 
@@ -96,8 +108,23 @@ class OfferSpec(Section):
                 raise mistake("spec/conflicting-keys", f"`{first}` and `{second}` {why}", "keep one", at=second)
         if not self.gpus and not self.instances:
             raise mistake("spec/missing-key", "this offer names no hardware", "add `gpus` or `instances`")
+        if self.committed and SPOT in self.terms:
+            raise mistake(
+                "spec/conflicting-keys",
+                "spot nodes cannot be committed",
+                "give them an entry of their own",
+                at="committed",
+            )
         if self.is_owned:
             self._check_owned()
+        for name, key in _SITE_KEYS.items():
+            if name in given and not self.is_owned:
+                raise mistake(
+                    "spec/conflicting-keys",
+                    f"`{key}` is for owned hardware",
+                    "the price of a cloud includes it",
+                    at=key,
+                )
         if self.committed is not None and self.nodes is not None and self.committed > self.nodes:
             raise mistake(
                 "spec/out-of-range", f"{self.committed} committed nodes are more than the {self.nodes} there are",
@@ -114,17 +141,6 @@ class OfferSpec(Section):
             raise mistake(
                 "spec/conflicting-keys", "owned nodes of one offer have one kind of GPU", "split it", at="gpus"
             )
-
-
-class LimitsSpec(Section):
-    """Most hardware that the fleet may use."""
-
-    gpus: dict[str, Count] = Field(default_factory=dict)
-    """Most GPUs by GPU name."""
-    gpu_types: PositiveCount | None = None
-    """Most different GPU types in the fleet."""
-    rules: Annotated[None, Planned("`limits.rules`")] = None
-    """Limits on selected offers. Not supported yet."""
 
 
 class SupplySpec(Section):

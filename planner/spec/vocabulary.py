@@ -11,12 +11,11 @@ WEIGHT_FORMATS = ("bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4", "q8_0
 KV_FORMATS = ("bf16", "fp16", "fp8", "int8", "int4", "nvfp4")
 """Formats of cached keys and values."""
 
-TERMS = ("on-demand", "1y", "3y")
+SPOT = "spot"
+TERMS = ("on-demand", SPOT, "1y", "3y")
 """Terms under which nodes can be bought."""
 
-TERMS_NOT_YET = ("spot",)
-SURVIVE = ("replica",)
-SURVIVE_NOT_YET = ("node", "zone")
+SURVIVE = ("replica", "node", "zone")
 
 LATENCIES = ("ttft", "tpot", "itl", "e2e")
 PERCENTILES = ("p50", "p90", "p95", "p99")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
-from planner.spec.fields import Duration, Line
+from planner.spec.fields import Bool, Duration, Line, PositiveShare
 from planner.spec.readers import OneOf, Planned
 from planner.spec.section import Section
 from planner.spec.selector import Selector
@@ -37,6 +37,15 @@ class _SloSchema:
 SloMetric = Annotated[str, OneOf("latency objective", SLO_METRICS)]
 
 
+class SpotSpec(Section):
+    """How far a workload may be served on spot nodes, which can be taken away at any time."""
+
+    max_share: PositiveShare = 1.0
+    """Most share of its rate on spot nodes; pools on other nodes serve the rest."""
+    on_demand_floor: Bool = True
+    """Whether the rest stays off spot nodes also while spares or a zone are lost."""
+
+
 class WorkloadSpec(Section):
     """Traffic of one model with its latency objectives."""
 
@@ -52,8 +61,8 @@ class WorkloadSpec(Section):
     """Never use offers that match all of these lists."""
     priority: Annotated[None, Planned("`priority`")] = None
     """Not supported yet."""
-    spot: Annotated[None, Planned("`spot`")] = None
-    """Not supported yet."""
+    spot: SpotSpec | None = None
+    """Allows spot nodes; without it, none of them serves this workload."""
     deadline: Annotated[None, Planned("`deadline`")] = None
     """Not supported yet."""
     compare_api: Annotated[None, Planned("`compare_api`")] = None

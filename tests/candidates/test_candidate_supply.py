@@ -144,7 +144,7 @@ def test_names_are_unique_and_sorted(catalog: Catalog) -> None:
 
 
 OFFER = PricedOffer(
-    "n", "e", "aws", "eu-central-1", "DE", "g6e.xlarge", "L40S", 1, "on-demand", 1.0, price=None, cell="L40S"  # type: ignore[arg-type]
+    "n", "e", "aws", "eu-central-1", "DE", "g6e.xlarge", "L40S", 1, "on-demand", 1.0, price=None, power_w=350.0, cell="L40S"  # type: ignore[arg-type]
 )  # fmt: skip
 
 
@@ -157,6 +157,12 @@ OFFER = PricedOffer(
         (Selector(gpus=("no such GPU",)), False),
         (Selector(gpus=("L4", "L40S")), True),
         (Selector(providers=("aws",)), True),
+        (Selector(provider="aws"), True),
+        (Selector(provider="gcp"), False),
+        (Selector(region="eu-*"), True),
+        (Selector(region="us-*"), False),
+        (Selector(country="DE"), True),
+        (Selector(country="FR"), False),
         (Selector(providers=("gcp",)), False),
         (Selector(regions=("eu-*",)), True),
         (Selector(regions=("EU-central-?",)), True),
@@ -236,3 +242,22 @@ class TestCells:
         table = self.table(catalog)
         assert sum(table.rejection_counts.values()) == len(table.rejections)
         assert all(r.reason for r in table.rejections)
+
+
+class TestLimitsOnVcpus:
+    """A quota of vCPUs can only hold what the catalog can count."""
+
+    OFFER = "name: pod, provider: runpod, gpus: [H100-SXM-80GB]"
+    RULE = "  limits: {{rules: [{{match: {{provider: {0}}}, vcpus: 100}}]}}\n"
+
+    def test_offers_that_cannot_be_counted_are_ruled_out(self, catalog: Catalog) -> None:
+        unknown = {o.instance for o in catalog.offers("runpod") if o.gpu == "H100-SXM-80GB" and o.vcpus is None}
+        assert unknown
+        found = supply(catalog, self.OFFER, more=self.RULE.format("runpod"))
+        assert not unknown & {o.instance for o in found.offers}
+        assert "unknown-vcpus" in {r.rule for r in found.rejections}
+
+    def test_where_no_quota_applies_they_stay(self, catalog: Catalog) -> None:
+        found = supply(catalog, self.OFFER, L40S, more=self.RULE.format("aws"))
+        assert any(o.vcpus is None for o in found.offers)
+        assert found.matched == (frozenset({"a/us-east-1/g6e.12xlarge/on-demand"}),)

@@ -10,7 +10,8 @@ from pydantic.fields import FieldInfo
 
 from planner.spec.fleet import CatalogRef, FleetSpec
 from planner.spec.lengths import LengthSpec
-from planner.spec.model import EngineSpec, ModelSpec, ParallelismSpec
+from planner.spec.limits import LimitRuleSpec, LimitsSpec
+from planner.spec.model import EngineSpec, ModelSpec, ParallelismSpec, PreferSpec
 from planner.spec.planning import PlanningSpec
 from planner.spec.policies import PolicySpec, WaiveSpec
 from planner.spec.readers import (
@@ -29,9 +30,9 @@ from planner.spec.reliability import ReliabilitySpec
 from planner.spec.schema import spec_schema
 from planner.spec.section import Section
 from planner.spec.selector import Selector
-from planner.spec.supply import LimitsSpec, OfferSpec, SupplySpec
+from planner.spec.supply import OfferSpec, SupplySpec
 from planner.spec.traffic import RateSpec, SharedPrefixSpec, TokensPerDaySpec, TrafficSpec
-from planner.spec.workload import WorkloadSpec
+from planner.spec.workload import SpotSpec, WorkloadSpec
 from planner.units import DIMENSIONS, legal_units
 
 SECTIONS: tuple[tuple[str, type[Section]], ...] = (
@@ -40,8 +41,10 @@ SECTIONS: tuple[tuple[str, type[Section]], ...] = (
     ("models.NAME", ModelSpec),
     ("models.NAME.engine", EngineSpec),
     ("models.NAME.parallelism", ParallelismSpec),
+    ("models.NAME.prefer", PreferSpec),
     ("selectors", Selector),
     ("workloads.NAME", WorkloadSpec),
+    ("workloads.NAME.spot", SpotSpec),
     ("workloads.NAME.traffic", TrafficSpec),
     ("traffic.rate", RateSpec),
     ("traffic.tokens_per_day", TokensPerDaySpec),
@@ -50,6 +53,7 @@ SECTIONS: tuple[tuple[str, type[Section]], ...] = (
     ("supply", SupplySpec),
     ("supply.offers[]", OfferSpec),
     ("supply.limits", LimitsSpec),
+    ("supply.limits.rules[]", LimitRuleSpec),
     ("reliability", ReliabilitySpec),
     ("planning", PlanningSpec),
     ("policies[]", PolicySpec),

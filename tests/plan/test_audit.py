@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from planned import SHARED, Planned, PlanOnce, spec_of
+from planned import FAILING, NODES, SHARED, Planned, PlanOnce, spec_of
 
 from planner.catalog import Catalog
 from planner.plan.audit import Violation, audit, in_words
-from planner.plan.schema import Plan
+from planner.plan.schema import Plan, Pool
 
 Change = Callable[[Plan], Plan]
 
@@ -46,6 +46,10 @@ def node(index: int, **changes: Any) -> Change:
 
 def workload(index: int, **changes: Any) -> Change:
     return lambda plan: plan.model_copy(update={"workloads": changed(plan.workloads, index, changes)})
+
+
+def commitment(**changes: Any) -> Change:
+    return lambda plan: plan.model_copy(update={"commitments": changed(plan.commitments, 0, changes)})
 
 
 def objective(**changes: Any) -> Change:
@@ -128,6 +132,8 @@ PLANTED: dict[str, tuple[Change, str]] = {
     "an owned node that is not paid for": (both(drop_node(1), drop_pool(0)), "commitment"),
     "more GPUs than the limit": (more_nodes(0, 65), "limits"),
     "more money than the budget": (more_nodes(0, 60), "budget"),
+    "a commitment is not listed": (lambda plan: plan.model_copy(update={"commitments": ()}), "commitment"),
+    "a commitment beyond what is paid for": (commitment(nodes=2), "commitment"),
     "another limit is shown": (workload(0, slo=first(limit_s=times(2.0))), "latency"),
     "a limit is not shown": (workload(0, slo=lambda old: old[1:]), "latency"),
     "a prediction beyond its limit": (workload(2, slo=first(predicted_s=times(100.0))), "latency"),
@@ -166,6 +172,12 @@ SHOWN: dict[str, Change] = {
     "value that was minimised": objective(value=times(0.5), bound=times(0.4)),
     "gap": objective(gap=0.5),
     "cost of a pool": pool(0, usd_per_hour=times(0.5)),
+    "cost of a commitment": commitment(usd_per_month=times(0.5)),
+    "idle nodes of a commitment": commitment(idle_nodes=1),
+    "where a commitment breaks even": commitment(break_even_utilization=times(0.5)),
+    "penalty of preferences": objective(preference_penalty=1.0, value=lambda old: old + 1.0),
+    "committed cost": objective(committed_usd_per_month=times(0.5)),
+    "idle cost": objective(idle_committed_usd_per_month=10.0),
     "GPUs of a pool": pool(0, gpus=1),
     "KV tokens": pool(0, kv_tokens=times(2.0)),
     "demand of a workload": workload(0, demand_requests_per_s=times(0.5)),
@@ -187,6 +199,12 @@ STRICTER: dict[str, tuple[tuple[str, str], str]] = {
     "a smaller budget": (("budget: 60k", "budget: 5k"), "budget"),
     "fewer GPUs": (("gpus: {L40S: 64}", "gpus: {L40S: 0}"), "limits"),
     "fewer GPU types": (("gpu_types: 2", "gpu_types: 1"), "limits"),
+    "a quota of GPUs": (("gpu_types: 2}", "gpu_types: 2, rules: [{match: {provider: owned}, gpus: 3}]}"), "limits"),
+    "a quota of nodes": (("gpu_types: 2}", "gpu_types: 2, rules: [{match: {region: us-*}, nodes: 0}]}"), "limits"),
+    "a quota of vCPUs": (("gpu_types: 2}", "gpu_types: 2, rules: [{match: {country: US}, vcpus: 3}]}"), "limits"),
+    "a quota of money": (("gpu_types: 2}", "gpu_types: 2, rules: [{match: {}, usd_per_month: 1k USD/month}]}"), "limits"),
+    "a share of the cost": (("gpu_types: 2}", "gpu_types: 2, rules: [{match: {gpus: [h100-sxm]}, share: 50 %}]}"), "limits"),
+    "less power": (("gpu_types: 2}", "gpu_types: 2, power: 3 kW}"), "limits"),
     "another country": (("deny: {terms: [3y]}", "allow: {countries: [FR]}"), "selector"),
     "no owned hardware for a workload": (("deny: {terms: [3y]}", "deny: {providers: [owned]}"), "selector"),
     "no cloud for a model": (("{use: llama-3.1-8b-instruct,", "{use: llama-3.1-8b-instruct, deny: {providers: [aws]},"), "selector"),
@@ -254,3 +272,81 @@ class TestLosses:
 def test_violations_read_as_sentences(planned: Planned, catalog: Catalog) -> None:
     found = violations(planned, catalog, PLANTED["more nodes than the rack has"][0](planned.plan))
     assert "stock rack: 2 nodes of 1" in in_words(found)
+
+
+class TestLostNodes:
+    """A node may be lost with all replicas that fit on it."""
+
+    def test_the_plan_holds(self, plan_once: PlanOnce, catalog: Catalog) -> None:
+        found = plan_once(NODES)
+        assert in_words(violations(found, catalog)) == ""
+        assert {p.gpus_per_node for p in found.plan.pools} == {n.gpus_per_node for n in found.plan.nodes}
+
+    def test_larger_nodes_than_the_plan_counts_on(self, plan_once: PlanOnce, catalog: Catalog) -> None:
+        found = plan_once(NODES)
+        other = pool(0, gpus_per_node=lambda old: 8 if old != 8 else 4)(found.plan)
+        assert {"placement", "selector"} & {v.check for v in violations(found, catalog, other)}
+
+    def test_no_routing(self, plan_once: PlanOnce, catalog: Catalog) -> None:
+        found = plan_once(NODES)
+        assert {v.check for v in violations(found, catalog, reroutes={})} == {"spare"}
+
+
+@pytest.fixture(scope="module")
+def failing(plan_once: PlanOnce) -> Planned:
+    found = plan_once(FAILING)
+    assert {p.spot for p in found.plan.pools} == {True, False}
+    assert len({at.region for p in found.plan.pools for at in p.placement}) == 2
+    return found
+
+
+class TestSpotAndZones:
+    """Shares of spot nodes and the loss of zones are recomputed from pools, placement and routings."""
+
+    def test_the_plan_itself_holds(self, failing: Planned, catalog: Catalog) -> None:
+        assert in_words(violations(failing, catalog)) == ""
+
+    def test_the_limit_on_spot_binds(self, failing: Planned) -> None:
+        on_spot = sum(p.workloads["assistant"] for p in failing.plan.pools if p.spot)
+        assert 0.0 < on_spot <= 0.4 * 60.0 * (1.0 + 1e-9)
+
+    @pytest.mark.parametrize(
+        ("spot", "check"), [("max_share: 10 %", "spot"), ("max_share: 10 %, on_demand_floor: false", "spot")]
+    )
+    def test_less_on_spot(self, spot: str, check: str, failing: Planned, catalog: Catalog) -> None:
+        spec = spec_of(FAILING.replace("max_share: 40 %", spot), catalog)
+        assert check in {v.check for v in violations(failing, catalog, spec=spec)}
+
+    def test_no_spot_at_all(self, failing: Planned, catalog: Catalog) -> None:
+        spec = spec_of(FAILING.replace("    spot: {max_share: 40 %}\n", ""), catalog)
+        assert {"spot", "selector"} <= {v.check for v in violations(failing, catalog, spec=spec)}
+
+    def test_a_floor_holds_in_every_loss(self, failing: Planned, catalog: Catalog) -> None:
+        key, rates = next((k, r) for k, r in failing.reroutes.items())
+        spot = {p.name for p in failing.plan.pools if p.spot}
+        moved = {p: {w: 10.0 * r if p in spot else r for w, r in own.items()} for p, own in rates.items()}
+        found = violations(failing, catalog, reroutes={**failing.reroutes, key: moved})
+        assert "spot" in {v.check for v in found}
+
+    def test_a_pool_that_claims_other_nodes(self, failing: Planned, catalog: Catalog) -> None:
+        index = next(i for i, p in enumerate(failing.plan.pools) if p.spot)
+        found = violations(failing, catalog, pool(index, spot=False)(failing.plan))
+        assert {"placement", "selector"} & {v.check for v in found}
+
+    def test_a_zone_without_a_routing(self, failing: Planned, catalog: Catalog) -> None:
+        found = violations(failing, catalog, reroutes={})
+        assert {v.check for v in found} == {"zone"}
+
+    def test_traffic_sent_into_a_zone_that_is_gone(self, failing: Planned, catalog: Catalog) -> None:
+        whole = {p.name: p.workloads for p in failing.plan.pools}
+        found = violations(failing, catalog, reroutes=dict.fromkeys(failing.reroutes, whole))
+        assert any("which is gone" in v.reason for v in found)
+
+    def test_a_zone_whose_loss_overloads_the_rest(self, failing: Planned, catalog: Catalog) -> None:
+        less = tuple(p.model_copy(update={"replicas": 1}) for p in failing.plan.pools)
+        few = failing.plan.model_copy(update={"pools": tuple(_one_replica(p) for p in less)})
+        assert any(v.check == "zone" and "misses" in v.reason for v in violations(failing, catalog, few))
+
+
+def _one_replica(found: Pool) -> Pool:
+    return found.model_copy(update={"placement": (found.placement[0].model_copy(update={"replicas": 1}),)})

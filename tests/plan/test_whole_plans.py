@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import date
 
 import pytest
-from planned import SHARED, SMALL
+from planned import FAILING, NODES, SHARED, SMALL
 
 from planner.catalog import Catalog
 from planner.pipeline import Options, make_plan, prepare
@@ -32,6 +32,9 @@ def test_as_of_decides_what_has_ended(as_of: date, status: str, catalog: Catalog
     [
         (("planning:", "  budget: 100 USD/month\nplanning:"), "supply.budget"),
         (("planning:", "  limits: {gpus: {L40S: 1, A10G: 1}}\nplanning:"), "supply.limits.gpus"),
+        (("planning:", "  limits: {power: 400 W}\nplanning:"), "supply.limits.power"),
+        (("planning:", "  limits: {rules: [{match: {region: us-*}, vcpus: 4}]}\nplanning:"), "supply.limits.rules.0"),
+        (("planning:", "  limits: {rules: [{match: {}, share: 50 %}]}\nplanning:"), "supply.limits.rules.0"),
         (("name: cloud,", "name: cloud, nodes: 1, instances: [g6e.xlarge, g5.xlarge],"), "supply.offers.cloud.nodes"),
         (("ttft_p95: 1.5 s", "ttft_p95: 1 ms"), "workloads.assistant.slo.ttft_p95"),
         (("max_model_len: 8k", "max_model_len: 8k, min_quality: 100 %, weights: [int4]"), "models.chat.min_quality"),
@@ -57,6 +60,147 @@ def test_a_relaxation_that_is_offered_works(catalog: Catalog) -> None:
     assert relaxed.status == "solved"
     assert relaxed.objective is not None
     assert way.usd_per_hour == pytest.approx(relaxed.objective.usd_per_hour)
+
+
+@pytest.mark.parametrize("rule", ["gpus: 1", "nodes: 0", "vcpus: 4", "usd_per_month: 100 USD/month"])
+def test_a_quota_that_is_relaxed_as_offered_works(rule: str, catalog: Catalog) -> None:
+    tight = SMALL.replace("planning:", f"  limits: {{rules: [{{match: {{provider: aws}}, {rule}}}]}}\nplanning:")
+    report = plan(tight, catalog).infeasible
+    assert report is not None
+    measure = rule.partition(":")[0]
+    way = report.relaxations[0]
+    assert way.key == f"supply.limits.rules.0.{measure}"
+    assert plan(tight.replace(rule, f"{measure}: {way.to}"), catalog).status == "solved"
+
+
+TWO_CLOUDS = SMALL.replace(
+    "regions: [us-east-1]}\n",
+    "regions: [us-east-1]}\n    - {name: other, provider: gcp, gpus: [L4], region: us-central1}\n",
+)
+
+
+def test_a_share_of_the_cost_is_kept(catalog: Catalog) -> None:
+    free = plan(TWO_CLOUDS, catalog)
+    spread = plan(
+        TWO_CLOUDS.replace("planning:", "  limits: {rules: [{match: {provider: aws}, share: 60 %}]}\nplanning:"),
+        catalog,
+    )
+    assert {n.provider for n in free.nodes} == {"aws"}
+    assert spread.objective is not None
+    assert free.objective is not None
+    aws = sum(n.usd_per_hour for n in spread.nodes if n.provider == "aws")
+    assert 0.0 < aws <= 0.6 * spread.objective.usd_per_hour
+    assert spread.objective.usd_per_hour >= free.objective.usd_per_hour
+
+
+OWN_POWER = SMALL.replace(
+    "    - {name: cloud, provider: aws, gpus: [L40S, A10G], regions: [us-east-1]}\n",
+    "    - {name: rack, provider: owned, gpus: [L40S], gpus_per_node: 2, nodes: 2, price: 1 USD/gpu/h, SITE}\n",
+)
+
+
+def test_owned_nodes_draw_power_with_host_and_pue_and_pay_for_it(catalog: Catalog) -> None:
+    site = "host_power: 300 W, pue: 1.5, electricity: 0.20 USD/kWh"
+    found = plan(OWN_POWER.replace("SITE", site).replace("planning: {", "planning: {objective: power, "), catalog)
+    node_w = (2 * catalog.gpu("L40S").device().tdp_w + 300.0) * 1.5
+    assert found.objective is not None
+    assert found.objective.value == pytest.approx(2 * node_w)
+    assert found.nodes[0].usd_per_node_hour == pytest.approx(2.0 + node_w / 1000.0 * 0.20)
+
+
+COMMITTED = SMALL.replace(
+    "    - {name: cloud, provider: aws, gpus: [L40S, A10G], regions: [us-east-1]}\n",
+    "    - {name: rack, provider: owned, gpus: [L40S], gpus_per_node: 4, nodes: 3, price: 0.50 USD/gpu/h, until: 2028-12-31}\n"
+    "    - {name: cloud, provider: aws, gpus: [L40S], region: us-east-1, instances: [g6e.xlarge], price: 2 USD/gpu/h}\n",
+)
+
+
+def test_commitments_say_what_idles_and_when_they_pay(catalog: Catalog) -> None:
+    found = plan(COMMITTED, catalog)
+    (rack,) = found.commitments
+    used = sum(p.gpus for p in found.pools)
+    assert (rack.offer, rack.until, rack.upfront, rack.nodes) == ("rack/owned", "2028-12-31", None, 3)
+    assert rack.idle_nodes == 3 - -(-used // 4)
+    assert rack.gpu_utilization == pytest.approx(used / 12)
+    assert rack.idle_usd_per_month == pytest.approx(rack.idle_nodes * 4 * 0.50 * 730.0)
+    assert rack.on_demand_offer == "cloud/us-east-1/g6e.xlarge/on-demand"
+    assert rack.break_even_utilization == pytest.approx(0.50 / 2.0)
+    assert found.objective is not None
+    assert found.objective.idle_committed_usd_per_month == pytest.approx(rack.idle_usd_per_month)
+
+
+def test_without_on_demand_offers_the_catalog_says_what_a_commitment_is_worth(catalog: Catalog) -> None:
+    alone = COMMITTED.replace(COMMITTED[COMMITTED.index("    - {name: cloud") : COMMITTED.index("planning:")], "")
+    (rack,) = plan(alone, catalog).commitments
+    listed = [
+        o.prices_usd_per_node_h["on-demand"] / o.gpus_per_node
+        for provider in catalog.providers()
+        for o in catalog.offers(provider)
+        if o.gpu == "L40S" and "on-demand" in o.prices_usd_per_node_h
+    ]
+    assert rack.on_demand_usd_per_gpu_hour == min(listed)
+
+
+def test_nodes_of_long_terms_are_commitments(catalog: Catalog) -> None:
+    long = SMALL.replace(
+        "provider: aws, gpus: [L40S, A10G], regions: [us-east-1]", "provider: gcp, gpus: [L4], terms: [1y]"
+    )
+    found = plan(long, catalog)
+    assert [(c.term, c.upfront, c.nodes, c.idle_nodes) for c in found.commitments] == [
+        ("1y", "none", n.nodes, 0) for n in found.nodes
+    ]
+
+
+def preferring(gpu: str, penalty: str) -> str:
+    return SMALL.replace("max_model_len: 8k", f"max_model_len: 8k, prefer: {{gpus: [{gpu}], penalty: {penalty}}}")
+
+
+def test_a_preference_holds_up_to_its_penalty(catalog: Catalog) -> None:
+    free = plan(SMALL, catalog)
+    assert free.objective is not None
+    chosen = {p.gpu for p in free.pools}
+    assert chosen == {"L40S"}
+    forced = plan(SMALL.replace("gpus: [L40S, A10G]", "gpus: [A10G]"), catalog)
+    assert forced.objective is not None
+    saving = forced.objective.usd_per_hour / free.objective.usd_per_hour - 1.0
+    mild, strong = (plan(preferring("a10g", f"{100.0 * p:.2f} %"), catalog) for p in (0.5 * saving, 2.0 * saving + 0.5))
+    assert mild.objective is not None
+    assert strong.objective is not None
+    assert {p.gpu for p in mild.pools} == {"L40S"}
+    assert mild.objective.usd_per_hour == free.objective.usd_per_hour
+    assert mild.objective.preference_penalty > 0.0
+    assert mild.objective.value == pytest.approx(mild.objective.usd_per_hour + mild.objective.preference_penalty)
+    assert mild.objective.bound_usd_per_hour is None
+    assert {p.gpu for p in strong.pools} == {"A10G"}
+    assert strong.objective.preference_penalty == 0.0
+
+
+@pytest.mark.parametrize(("instance", "on_node"), [("g6e.xlarge", 1), ("g6e.12xlarge", 4), ("g6e.48xlarge", 8)])
+def test_a_node_that_is_lost_takes_all_replicas_that_fit(instance: str, on_node: int, catalog: Catalog) -> None:
+    found = plan(NODES.replace("g6e.xlarge, g6e.12xlarge, g6e.48xlarge", instance), catalog)
+    (only,) = found.pools
+    assert only.tensor_parallel == 1
+    assert only.spare_replicas >= on_node
+    assert sum(n.nodes for n in found.nodes) >= 2
+
+
+def test_small_nodes_lose_less(catalog: Catalog) -> None:
+    found = plan(NODES, catalog)
+    assert {n.gpus_per_node for n in found.nodes} == {1}
+
+
+def test_spot_saves_and_zones_cost(catalog: Catalog) -> None:
+    no_spot = FAILING.replace("    spot: {max_share: 40 %}\n", "")
+    variants = (FAILING, no_spot, FAILING.replace("survive: zone", "survive: replica"))
+    costs = [found.objective.usd_per_hour for text in variants if (found := plan(text, catalog)).objective]
+    assert costs[0] < costs[1]
+    assert costs[2] < costs[0]
+
+
+def test_one_zone_alone_is_no_zone_to_survive(catalog: Catalog) -> None:
+    found = plan(FAILING.replace("regions: [us-central1, us-east4]", "region: us-central1"), catalog)
+    assert found.infeasible is not None
+    assert [(r.key, r.to) for r in found.infeasible.relaxations] == [("models.chat.reliability.survive", "replica")]
 
 
 def test_a_time_limit_never_makes_a_spec_infeasible(catalog: Catalog) -> None:

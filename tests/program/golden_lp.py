@@ -14,10 +14,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pyomo.environ as pyo
-from problems import EVERYTHING
+from problems import EVERYTHING, STATED_OVER
 
 from planner.program.constraint import Constraint, all_constraints
-from planner.program.data import FleetProblem
 from planner.program.fleet import build
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "program"
@@ -29,9 +28,9 @@ def golden_path(name: str) -> Path:
     return GOLDEN / f"{name}.lp"
 
 
-def lp_text(constraint: Constraint, problem: FleetProblem = EVERYTHING) -> str:
+def lp_text(constraint: Constraint) -> str:
     """Return the rows of one constraint alone, with the bounds of the variables in them, as LP text."""
-    model = build(problem, (constraint,))
+    model = build(STATED_OVER.get(constraint.name, EVERYTHING), (constraint,))
     model.del_component(model.objective)
     model.objective = pyo.Objective(expr=0.0)
     with tempfile.TemporaryDirectory() as folder:

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from planner.program.data import BlockBound, Column, Demand, FleetProblem, ModelRules, NodeOffer, Service, Stock
+from dataclasses import replace
+
+from planner.program.data import (
+    BlockBound,
+    Column,
+    CostShare,
+    Demand,
+    FleetProblem,
+    ModelRules,
+    NodeOffer,
+    Outage,
+    Quota,
+    Service,
+    Stock,
+)
 
 GB = 1e9
 TFLOP = 1e12
@@ -32,9 +46,9 @@ GIANT = Column(
     bandwidth_bytes_per_s=3000.0 * GB, flops_per_s=800.0 * TFLOP, services={"long": LONG},
 )  # fmt: skip
 
-CLOUD_A = NodeOffer("cloud-a", "cloud-a", "A", "A", gpus_per_node=4, usd_per_node_h=5.0, gpu_power_w=300.0)
-CLOUD_B = NodeOffer("cloud-b", "cloud-b", "B", "B-any", gpus_per_node=8, usd_per_node_h=30.0, gpu_power_w=700.0)
-RACK = NodeOffer("rack", "rack", "B", "B-eu", gpus_per_node=8, usd_per_node_h=8.0, gpu_power_w=700.0)
+CLOUD_A = NodeOffer("cloud-a", "cloud-a", "A", "A", gpus_per_node=4, usd_per_node_h=5.0, power_w=1200.0)
+CLOUD_B = NodeOffer("cloud-b", "cloud-b", "B", "B-any", gpus_per_node=8, usd_per_node_h=30.0, power_w=5600.0)
+RACK = NodeOffer("rack", "rack", "B", "B-eu", gpus_per_node=8, usd_per_node_h=8.0, power_w=5600.0)
 
 CHAT_RULES = ModelRules("chat", max_shapes=2, uniform_format=True, spare_replicas=2, min_replicas=3)
 GIANT_RULES = ModelRules("giant", max_shapes=1, uniform_format=True, spare_replicas=0, min_replicas=1)
@@ -54,7 +68,33 @@ EVERYTHING = FleetProblem(
     gpu_limits={"A": 40},
     max_gpu_types=2,
     budget_usd_per_h=200.0,
+    max_power_w=40e3,
+    quotas=(Quota("rules.0", "vCPUs", {"cloud-a": 48.0, "cloud-b": 192.0}, most=960.0),),
     losses=("small",),
     block_bounds=(BlockBound("chat", {"pooled": 1.0, "small": 1.25, "wide": 2.5}, least=9.0),),
 )
 """Every kind of row at once: cells, spares, formats, pool classes, replicas over nodes, losses, bounds and limits."""
+
+SHARED_COST = replace(EVERYTHING, cost_shares=(CostShare("rules.1", frozenset({"cloud-a"}), share=0.6),))
+"""With a limit on shares of the cost, where nodes are worth more than what lies on them."""
+
+FAILING = replace(
+    EVERYTHING,
+    columns=(GIANT, replace(POOLED, spot=True, zone="b/eu"), replace(SMALL, zone="a/us"), replace(WIDE, zone="b/eu")),
+    demands=(replace(EVERYTHING.demands[0], spot_share=0.5, on_demand_floor=True), *EVERYTHING.demands[1:]),
+    outages=(Outage("chat", "b/eu"),),
+    routed_outages=(Outage("chat", "b/eu"),),
+)
+"""With spot nodes, and a zone whose loss a model is to survive."""
+
+STATED_OVER = {
+    "cost_share": SHARED_COST,
+    "node_use": SHARED_COST,
+    "spare_capacity": FAILING,
+    "spare_demand": FAILING,
+    "spare_spot": FAILING,
+    "spot_cover": FAILING,
+    "spot_share": FAILING,
+    "zone_cover": FAILING,
+}
+"""The problem of constraints that `EVERYTHING` does not show, by name."""

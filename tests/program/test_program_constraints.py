@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from golden_lp import GOLDEN, golden_path, lp_text
-from problems import EVERYTHING, GIANT, GIANT_RULES, LONG_DEMAND
+from problems import EVERYTHING, GIANT, GIANT_RULES, LONG_DEMAND, STATED_OVER
 
 from planner.program.constraint import Constraint, all_constraints
 from planner.program.data import FleetProblem
@@ -23,6 +23,14 @@ FREE_OF = {
     "stock": replace(EVERYTHING, stock=()),
     "cell_stock": replace(EVERYTHING, stock=()),
     "gpu_limit": replace(EVERYTHING, gpu_limits={"no such GPU": 4}),
+    "power_limit": replace(EVERYTHING, max_power_w=None),
+    "quota": replace(EVERYTHING, quotas=()),
+    "spot_cover": EVERYTHING,
+    "spot_share": EVERYTHING,
+    "zone_cover": EVERYTHING,
+    "spare_spot": EVERYTHING,
+    "node_use": EVERYTHING,
+    "cost_share": EVERYTHING,
     "gpu_types": replace(EVERYTHING, max_gpu_types=None),
     "gpu_type_use": replace(EVERYTHING, max_gpu_types=None),
     "block_bound": replace(EVERYTHING, block_bounds=()),
@@ -80,7 +88,7 @@ def test_every_symbol_is_explained_and_used(constraint: Constraint) -> None:
 
 @each_constraint
 def test_keys_have_names(constraint: Constraint) -> None:
-    keys = list(constraint.index(ProgramIndex(EVERYTHING)))
+    keys = list(constraint.index(ProgramIndex(STATED_OVER.get(constraint.name, EVERYTHING))))
     assert keys
     assert {len(key) for key in keys} == {len(constraint.key_names)}
     assert len(set(keys)) == len(keys)
@@ -105,4 +113,4 @@ def test_names_are_those_of_the_modules() -> None:
 def test_rows_that_only_strengthen() -> None:
     """Which rows those are is fixed here; that they change no optimum is tested against brute force."""
     strengthening = {c.name for c in all_constraints() if c.strengthens}
-    assert strengthening == {"block_bound", "cell_stock", "cover", "shape_size", "shape_spare"}
+    assert strengthening == {"block_bound", "cell_stock", "cover", "shape_size", "shape_spare", "spot_cover"}

@@ -31,6 +31,7 @@ def test_an_unproven_plan_says_so_first() -> None:
     [
         ("gpus", "  Minimised is gpus: 48 GPUs, lower bound 47 GPUs."),
         ("power", "  Minimised is power: 48 W, lower bound 47 W."),
+        ("cost", "  Minimised is cost with preferences: 48 USD/h, lower bound 47 USD/h."),
     ],
 )
 def test_other_objectives_show_their_bound(objective: str, line: str) -> None:
@@ -43,7 +44,7 @@ def test_idle_commitments_are_told() -> None:
     text = table.render(changed(committed_usd_per_month=1000.0, idle_committed_usd_per_month=250.0))
 
     assert "  Paid whether used or not: $1,000 per month, $250 of it for idle nodes.\n" in text
-    assert "Paid whether used" not in table.render(changed(committed_usd_per_month=0.0))
+    assert "Paid whether used or not: " not in table.render(changed(committed_usd_per_month=0.0))
 
 
 def test_policies_by_outcome() -> None:

@@ -15,6 +15,7 @@ from functools import cache
 from itertools import combinations, product
 
 import numpy as np
+from loss_oracle import withstands
 from numpy.typing import NDArray
 
 from planner.program.data import Column, Demand, FleetProblem, ModelRules
@@ -35,14 +36,22 @@ def cheapest(problem: FleetProblem) -> float | None:
     combinations_ = list(replica_choices(problem))
     if not combinations_:
         return None
+    best = math.inf
+    penalty = {c.name: c.penalty for c in problem.columns}
+    extras = sorted((sum(penalty[c] * n for c, n in choice.items()), i) for i, choice in enumerate(combinations_))
     for cost, nodes in sorted(node_choices(problem, max(sum(c.values()) for c in combinations_))):
-        if any(fits(problem, choice, dict(nodes)) for choice in combinations_):
-            return cost
-    return None
+        if cost + extras[0][0] >= best:
+            break
+        fitting = (extra for extra, i in extras if fits(problem, combinations_[i], dict(nodes)))
+        best = min(best, cost + next(fitting, math.inf))
+    return best if best < math.inf else None
 
 
 def replica_choices(problem: FleetProblem) -> Iterator[dict[str, int]]:
-    """Yield the fleets, as replicas by candidate, that carry the demand by every rule and need no replica less."""
+    """Yield the fleets, as replicas by candidate, that carry the demand by every rule and need no replica less.
+
+    Where a share of the cost is limited, more replicas may be what nodes are bought for: then all fleets are tried.
+    """
     by_model = [minimal_choices(problem, rule) for rule in problem.rules]
     gpus = {c.name: c.gpu for c in problem.columns}
     for parts in product(*by_model):
@@ -60,15 +69,25 @@ def minimal_choices(problem: FleetProblem, rule: ModelRules) -> list[dict[str, i
     counts = counts[np.argsort(counts.sum(axis=1), kind="stable")]
     kept: list[NDArray[np.int_]] = []
     for row in counts[valid(problem, rule, counts)]:
-        if not any((smaller <= row).all() for smaller in kept):
+        needed = problem.cost_shares or not any((smaller <= row).all() for smaller in kept)
+        if needed and holds(problem, rule, dict(zip((c.name for c in columns), row.tolist(), strict=True))):
             kept.append(row)
     return [dict(zip((c.name for c in columns), row.tolist(), strict=True)) for row in kept]
+
+
+def holds(problem: FleetProblem, rule: ModelRules, replicas: Mapping[str, int]) -> bool:
+    """Tell whether a choice keeps what only a linear program can tell: shares of spot nodes, and the loss of zones."""
+    if not problem.outages and not any(c.spot for c in problem.columns):
+        return True
+    return withstands(problem, rule, replicas)
 
 
 def most_replicas(problem: FleetProblem, rule: ModelRules, column: Column) -> int:
     due = {d.workload: d.planned_requests_per_s for d in problem.demands_of(rule.model)}
     alone = sum(due[w] * max(row_needs(column, s)) for w, s in column.services.items())
-    return max(math.ceil(alone) + rule.spare_replicas, column.min_replicas, rule.min_replicas) + MARGIN
+    margin = 0 if problem.cost_shares else MARGIN
+    spares = max(rule.spare_replicas, column.node_replicas)
+    return max(math.ceil(alone - EPSILON) + spares, column.min_replicas, rule.min_replicas) + margin
 
 
 def valid(problem: FleetProblem, rule: ModelRules, counts: NDArray[np.int_]) -> NDArray[np.bool_]:
@@ -81,9 +100,12 @@ def valid(problem: FleetProblem, rule: ModelRules, counts: NDArray[np.int_]) -> 
     if rule.uniform_format:
         fine &= distinct([c.weights for c in columns], used) <= 1
         fine &= distinct([c.kv_cache for c in columns], used) <= 1
-    for lost in range(len(columns)) if rule.spare_replicas else ():
+    for lost, column in enumerate(columns):
+        spares = max(rule.spare_replicas, column.node_replicas)
+        if spares == 0:
+            continue
         left = counts.copy()
-        left[:, lost] = np.maximum(left[:, lost] - rule.spare_replicas, 0)
+        left[:, lost] = np.maximum(left[:, lost] - spares, 0)
         fine &= ~used[:, lost] | carries(columns, demands, left, headroom=False)
     return np.asarray(fine)
 
@@ -144,7 +166,7 @@ def node_choices(problem: FleetProblem, most: int) -> Iterator[tuple[float, tupl
 
 
 def allowed(problem: FleetProblem, nodes: Mapping[str, int]) -> bool:
-    """Tell whether a choice of nodes keeps stock, commitments, GPU limits and budget."""
+    """Tell whether a choice of nodes keeps stock, commitments, GPU limits, rules, power and budget."""
     for stock in problem.stock:
         count = sum(nodes.get(o.name, 0) for o in problem.offers if o.entry == stock.entry)
         if count < stock.committed or (stock.available is not None and count > stock.available):
@@ -152,8 +174,17 @@ def allowed(problem: FleetProblem, nodes: Mapping[str, int]) -> bool:
     for gpu, limit in problem.gpu_limits.items():
         if sum(o.gpus_per_node * nodes.get(o.name, 0) for o in problem.offers if o.gpu == gpu) > limit:
             return False
-    budget = problem.budget_usd_per_h
-    return budget is None or sum(o.usd_per_node_h * nodes.get(o.name, 0) for o in problem.offers) <= budget
+    cost = {o.name: o.usd_per_node_h * nodes.get(o.name, 0) for o in problem.offers}
+    for quota in problem.quotas:
+        if sum(amount * nodes.get(name, 0) for name, amount in quota.amounts.items()) > quota.most * (1.0 + EPSILON):
+            return False
+    for limit in problem.cost_shares:
+        if sum(cost[name] for name in limit.offers) > limit.share * sum(cost.values()) * (1.0 + EPSILON):
+            return False
+    power_w = sum(o.power_w * nodes.get(o.name, 0) for o in problem.offers)
+    if problem.max_power_w is not None and power_w > problem.max_power_w:
+        return False
+    return problem.budget_usd_per_h is None or sum(cost.values()) <= problem.budget_usd_per_h
 
 
 def fits(problem: FleetProblem, replicas: Mapping[str, int], nodes: Mapping[str, int]) -> bool:
@@ -162,6 +193,9 @@ def fits(problem: FleetProblem, replicas: Mapping[str, int], nodes: Mapping[str,
     pieces = [(c.node_gpus, c.nodes_spanned, c.cells) for c in columns.values() for _ in range(replicas.get(c.name, 0))]
     bins = [(o.cell, o.gpus_per_node) for o in problem.offers for _ in range(nodes.get(o.name, 0))]
     if sum(gpus * span for gpus, span, _ in pieces) > sum(gpus for _, gpus in bins):
+        return False
+    idle = sum(s.committed for s in problem.stock)
+    if problem.cost_shares and sum(span for _, span, _ in pieces) + idle < len(bins):
         return False
     return packs(tuple(sorted(pieces, key=lambda p: (-p[0] * p[1], p))), tuple(sorted(bins)))
 

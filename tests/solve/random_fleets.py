@@ -6,11 +6,23 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.program.data import Column, Demand, FleetProblem, ModelRules, NodeOffer, Service, Stock
+from planner.program.data import (
+    Column,
+    CostShare,
+    Demand,
+    FleetProblem,
+    ModelRules,
+    NodeOffer,
+    Outage,
+    Quota,
+    Service,
+    Stock,
+)
 
 FORMATS = ("bf16", "fp8")
 NODE_SIZES = (1, 2, 4, 6, 8)
 WIDE_NODE_GPUS = 4
+LOST_NODE_GPUS = 4
 
 
 def random_fleet(seed: int) -> FleetProblem:
@@ -51,6 +63,59 @@ def random_fleet(seed: int) -> FleetProblem:
     )
 
 
+def with_limits(problem: FleetProblem, seed: int) -> FleetProblem:
+    """Return the problem with a power limit, a quota, or a share of the cost, as the seed has it."""
+    rng = np.random.default_rng([seed, 1])
+    names = [o.name for o in problem.offers]
+    some = frozenset(n for n in names if rng.random() < 0.5) or frozenset(names[:1])
+    match int(rng.integers(3)):
+        case 0:
+            return replace(problem, max_power_w=float(rng.integers(2, 16)) * 700.0)
+        case 1:
+            amounts = {n: float(rng.integers(1, 5)) for n in sorted(some)}
+            return replace(problem, quotas=(Quota("rules.0", "vCPUs", amounts, float(rng.integers(0, 12))),))
+        case _:
+            share = float(rng.choice([0.0, 0.3, 0.6]))
+            return replace(problem, cost_shares=(CostShare("rules.0", some, share),))
+
+
+def with_preferences(problem: FleetProblem, seed: int) -> FleetProblem:
+    """Return the problem with penalties on the replicas of one GPU type."""
+    rng = np.random.default_rng([seed, 2])
+    gpu, penalty = str(rng.choice(["A", "B"])), float(rng.uniform(0.05, 3.0))
+    columns = tuple(replace(c, penalty=penalty * c.gpus) if c.gpu == gpu else c for c in problem.columns)
+    return replace(problem, columns=columns)
+
+
+def with_failures(problem: FleetProblem, seed: int) -> FleetProblem:
+    """Return the problem with candidates on spot nodes and in zones, limits on spot, and the loss of zones."""
+    rng = np.random.default_rng([seed, 3])
+    columns = tuple(
+        replace(c, spot=bool(rng.random() < 0.4), zone=str(rng.choice(["east", "west"]))) for c in problem.columns
+    )
+    demands = tuple(
+        replace(d, spot_share=float(rng.choice([0.0, 0.3, 0.6, 1.0])), on_demand_floor=bool(rng.random() < 0.5))
+        for d in problem.demands
+    )
+    lost = [r.model for r in problem.rules if rng.random() < 0.5]
+    outages = tuple(Outage(m, zone) for m in lost for zone in sorted({c.zone for c in columns if c.model == m}))
+    return replace(problem, columns=columns, demands=demands, outages=outages)
+
+
+def with_node_losses(problem: FleetProblem, seed: int) -> FleetProblem:
+    """Return the problem with models that are to survive the loss of a node of 4 GPUs."""
+    rng = np.random.default_rng([seed, 4])
+    spared = {r.model for r in problem.rules if rng.random() < 0.8}
+
+    def column(c: Column) -> Column:
+        on_node = 1 if c.nodes_spanned > 1 else LOST_NODE_GPUS // c.node_gpus
+        if c.model not in spared:
+            return c
+        return replace(c, node_replicas=on_node, min_replicas=max(c.min_replicas, on_node))
+
+    return replace(problem, columns=tuple(column(c) for c in problem.columns))
+
+
 def with_budget(problem: FleetProblem, usd_per_h: float) -> FleetProblem:
     """Return the problem with a budget."""
     return replace(problem, budget_usd_per_h=usd_per_h)
@@ -71,7 +136,9 @@ def _offers(rng: np.random.Generator, spanning: bool) -> tuple[tuple[NodeOffer, 
         entry = f"e{rng.integers(0, k + 1)}"
         size = WIDE_NODE_GPUS if spanning else int(rng.choice(NODE_SIZES))
         price = size * float(rng.uniform(0.5, 4.0)) * (0.0 if rng.random() < 0.1 else 1.0)
-        offers.append(NodeOffer(f"o{k}", entry, gpu, cell, size, round(price, 2), float(rng.choice([300.0, 700.0]))))
+        offers.append(
+            NodeOffer(f"o{k}", entry, gpu, cell, size, round(price, 2), size * float(rng.choice([300.0, 700.0])))
+        )
     for entry in sorted({o.entry for o in offers}):
         free = any(o.usd_per_node_h == 0.0 for o in offers if o.entry == entry)
         if free or rng.random() < 0.35:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
-from brute_force import allowed, cheapest, fits, valid
+from brute_force import allowed, cheapest, fits, holds, valid
+from loss_oracle import carried
 from planned import ended
-from random_fleets import random_fleet
+from random_fleets import LOST_NODE_GPUS, random_fleet, with_failures, with_limits, with_node_losses, with_preferences
 
 from planner.program.compile import compile_model
 from planner.program.constraint import all_constraints
@@ -46,6 +49,7 @@ def assert_agrees(problem: FleetProblem) -> float | None:
 def assert_meets(problem: FleetProblem, solution: Solution) -> None:
     """Check a solution against every rule, without its own rates and without the program."""
     for rule in problem.rules:
+        assert holds(problem, rule, {c.name: solution.replicas.get(c.name, 0) for c in problem.columns_of(rule.model)})
         row = [[solution.replicas.get(c.name, 0) for c in problem.columns_of(rule.model)]]
         assert valid(problem, rule, np.array(row)).all()
     used = {c.gpu for c in problem.columns if solution.replicas.get(c.name, 0)}
@@ -65,6 +69,50 @@ def test_with_a_budget(seed: int) -> None:
     free = cheapest(replace(problem, objective="cost"))
     for share in BUDGET_SHARES if free else ():
         assert_agrees(replace(problem, budget_usd_per_h=share * free))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_with_limits_on_nodes(seed: int) -> None:
+    assert_agrees(with_limits(random_fleet(seed), seed))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_with_preferences(seed: int) -> None:
+    assert_agrees(with_preferences(random_fleet(seed), seed))
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_with_spot_nodes_and_lost_zones(seed: int) -> None:
+    assert_agrees(with_failures(random_fleet(seed), seed))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_with_nodes_that_are_lost(seed: int) -> None:
+    """The least cost is right, and any mix of replicas that a node can hold may be lost, not only those of one pool."""
+    problem = with_node_losses(random_fleet(seed), seed)
+    assert_agrees(problem)
+    found = solution_of(problem)
+    for rule in problem.rules if found is not None else ():
+        assert found is not None
+        assert_survives_mixed_nodes(problem, rule.model, found.replicas)
+
+
+def assert_survives_mixed_nodes(problem: FleetProblem, model: str, replicas: Mapping[str, int]) -> None:
+    own = {c.name: c for c in problem.columns_of(model) if c.node_replicas and replicas.get(c.name, 0)}
+    counts = [range(min(replicas[name], c.node_replicas) + 1) for name, c in own.items()]
+    for lost in product(*counts):
+        taken = [n * c.node_gpus for n, c in zip(lost, own.values(), strict=True)]
+        if sum(taken) <= LOST_NODE_GPUS:
+            left = dict(replicas) | {name: replicas[name] - n for name, n in zip(own, lost, strict=True)}
+            assert carried(problem, model, left, in_loss=True), lost
+
+
+def test_failures_are_met_and_not_met() -> None:
+    """Guards the generator: both answers must occur often, and failures must raise the cost of some fleets."""
+    costs = [(cheapest(random_fleet(s)), cheapest(with_failures(random_fleet(s), s))) for s in range(0, 80, 4)]
+    assert sum(failing is not None for _, failing in costs) >= 5
+    assert any(free is not None and failing is None for free, failing in costs)
+    assert any(free is not None and failing is not None and failing > free for free, failing in costs)
 
 
 def test_the_problems_cover_every_rule() -> None:
@@ -90,7 +138,7 @@ def test_the_problems_cover_every_rule() -> None:
 @pytest.mark.parametrize("seed", range(0, 80, 8))
 def test_rows_that_strengthen_change_no_optimum(seed: int) -> None:
     """Rows said to follow from the others, for whole replicas, do: without them the program's optimum is the same."""
-    problem = replace(random_fleet(seed), losses=())
+    problem = with_failures(replace(random_fleet(seed), losses=()), seed)
     all_rows = all_constraints()
     needed = tuple(c for c in all_rows if not c.strengthens)
     costs = [minimise(compile_model(build(problem, rows)), Effort()).objective for rows in (all_rows, needed)]

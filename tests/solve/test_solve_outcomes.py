@@ -158,7 +158,9 @@ def test_what_is_minimised(objective: str) -> None:
     """Each of three GPU types wins by one measure."""
     fleet = problem(column("a"), column("b", "B", 0.4, 4), column("c", "C"), rate=4.0, objective=objective)
     prices = {"A": (4.0, 500.0), "B": (9.0, 500.0), "C": (6.0, 90.0)}
-    offers = tuple(replace(o, usd_per_node_h=prices[o.gpu][0], gpu_power_w=prices[o.gpu][1]) for o in fleet.offers)
+    offers = tuple(
+        replace(o, usd_per_node_h=prices[o.gpu][0], power_w=o.gpus_per_node * prices[o.gpu][1]) for o in fleet.offers
+    )
     outcome, _ = ended(replace(fleet, offers=offers), GAP)
     assert isinstance(outcome, Solved)
     assert outcome.solution.cost == {"cost": 4.0, "gpus": 4.0, "power": 360.0}[objective]

@@ -37,8 +37,9 @@ models:
     max_shapes: 3
     uniform_format: false
     allow: {gpus: [], providers: [aws], regions: [eu-*], countries: [DE, FR], terms: [1y]}
-    deny: {providers: [gcp]}
-    reliability: {spare_replicas: 2, survive: replica, min_replicas: 2}
+    deny: {provider: gcp, region: us-west1, country: US}
+    prefer: {gpus: [L40S], penalty: 7 %}
+    reliability: {spare_replicas: 2, survive: zone, min_replicas: 2}
     checkpoints: {fp8: org/repo}
     x-comment: ours
 workloads:
@@ -54,6 +55,7 @@ workloads:
     slo: {ttft_p50: 1 s, tpot_p90: 50 ms, itl_p99: 1 s, e2e_p95: 1 min}
     allow: {countries: [DE]}
     deny: {gpus: [T4]}
+    spot: {max_share: 40 %, on_demand_floor: false}
 supply:
   offers:
     - name: aws
@@ -66,7 +68,26 @@ supply:
       committed: 4
       until: 2027-09-30
       upfront: none
-  limits: {gpus: {L40S: 32}, gpu_types: 3}
+    - name: rack
+      provider: owned
+      country: DE
+      gpus: [L40S]
+      gpus_per_node: 8
+      price: 1.10 USD/gpu/h
+      nodes: 1
+      host_power: 1.8 kW
+      pue: 1.3
+      electricity: 0.12 USD/kWh
+  limits:
+    gpus: {L40S: 32}
+    gpu_types: 3
+    power: 120 kW
+    rules:
+      - {match: {provider: aws, terms: [1y]}, gpus: 64}
+      - {match: {region: us-*}, nodes: 8}
+      - {match: {country: US}, vcpus: 1k}
+      - {match: {}, usd_per_month: 300k USD/month}
+      - {match: {providers: [aws]}, share: 60 %}
   budget: 400k USD/month
 reliability: {spare_replicas: 1, headroom: 10 %}
 planning: {objective: gpus, confidence: 90 %, hours_per_month: 720, gap: 1 %, estimated_prices: true, as_of: 2026-12-01}

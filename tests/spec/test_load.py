@@ -66,9 +66,19 @@ def test_every_built_key_is_read() -> None:
     assert model.parallelism.tensor == (1, 2, 4)
     assert model.allow.countries == ("DE", "FR")
     assert model.allow.regions == ("eu-*",)
-    assert model.deny.providers == ("gcp",)
+    assert (model.deny.all_providers, model.deny.all_regions, model.deny.all_countries) == (
+        ("gcp",),
+        ("us-west1",),
+        ("US",),
+    )
+    assert model.prefer is not None
+    assert (model.prefer.gpus, model.prefer.penalty) == (("L40S",), 0.07)
     assert model.checkpoints == {"fp8": "org/repo"}
     assert spec.reliability_of("chat").spare_replicas == 2
+    assert spec.reliability_of("chat").survive == "zone"
+    spot = spec.workloads["assistant"].spot
+    assert spot is not None
+    assert (spot.max_share, spot.on_demand_floor) == (0.4, False)
     assert spec.reliability_of("chat").headroom == 0.1
     assert spec.catalog is not None
     assert spec.catalog.path == "../catalog"
@@ -76,7 +86,17 @@ def test_every_built_key_is_read() -> None:
     assert offer.all_regions == ("us-east-1", "us-west-2")
     assert (offer.nodes, offer.committed, offer.until, offer.upfront) == (6, 4, date(2027, 9, 30), "none")
     assert offer.price_usd_per_node_h == 5.2
+    rack = spec.supply.offers[1]
+    assert (rack.host_power_w, rack.pue, rack.electricity_usd_per_kwh) == (1800.0, 1.3, 0.12)
     assert spec.supply.limits.gpu_types == 3
+    assert spec.supply.limits.power_w == 120e3
+    assert [(r.measure, r.most) for r in spec.supply.limits.rules] == [
+        ("gpus", 64.0),
+        ("nodes", 8.0),
+        ("vcpus", 1000.0),
+        ("usd_per_month", 300e3),
+        ("share", 0.6),
+    ]
     assert spec.planning.as_of == date(2026, 12, 1)
     assert spec.policies[1].waive is not None
     assert spec.policies[1].waive.until == date(2027, 1, 31)
@@ -116,7 +136,7 @@ def test_spans_follow_inheritance() -> None:
     assert result.span(("models", "chat", "engine", "version")).line == 6
     assert result.span(("models", "chat", "engine", "block_size")).line == 15
     assert result.span(("models", "chat", "engine", "gpu_memory_utilization")).line == 15
-    assert result.span(("supply", "offers", 0, "nodes"), key=True).line == 45
+    assert result.span(("supply", "offers", 0, "nodes"), key=True).line == 47
 
 
 def test_all_mistakes_in_one_run() -> None:
@@ -202,6 +222,16 @@ def test_warnings_leave_the_spec_usable() -> None:
     ]
     assert "the larger is used (`output`)" in result.diagnostics[1].label
     assert result.spec.workloads["assistant"].traffic.peak_requests_per_s() == pytest.approx(20e6 / 200 / 86400)
+
+
+@pytest.mark.parametrize(("spot", "warnings"), [("", ["spec/unused-spot"]), ("\n    spot: {max_share: 50 %}", [])])
+def test_spot_nodes_that_nothing_may_use(spot: str, warnings: list[str]) -> None:
+    """Buying spot without a workload for it is legal and surely not meant."""
+    result = loaded(
+        ("gpus: [L40S]", "gpus: [L40S], terms: [on-demand, spot]"), ("    model: chat", f"    model: chat{spot}")
+    )
+
+    assert [d.code for d in result.diagnostics] == warnings
 
 
 TOKENS = "tokens_per_day: {input: 380M, output: 20M}, input_tokens: {mean: 6000, p95: 12000}, output_tokens: 200"

@@ -14,6 +14,12 @@ def check(policy: PolicySpec, facts: PlanFacts) -> Finding:
     selector = policy.forbid
     assert selector is not None
     found = [o.name for o in facts.offers if matches(selector, o, facts.catalog)]
-    given = {k: list(v) for k, v in selector.model_dump().items() if v}
-    limit = ", ".join(f"{key}: {'|'.join(values)}" for key, values in sorted(given.items()))
+    given = {
+        "countries": selector.all_countries,
+        "gpus": selector.gpus,
+        "providers": selector.all_providers,
+        "regions": selector.all_regions,
+        "terms": selector.terms,
+    }
+    limit = ", ".join(f"{key}: {'|'.join(values)}" for key, values in given.items() if values)
     return Finding(not found, limit, ", ".join(found) or None)

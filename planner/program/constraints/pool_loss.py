@@ -14,7 +14,7 @@ def _index(index: ProgramIndex) -> list[Key]:
 
 def _rule(model: Any, index: ProgramIndex, key: Key) -> Any:
     column = index.columns[key[0]]
-    spares = index.rules[column.model].spare_replicas
+    spares = index.spares[column.name]
     large = model.outlasts[column.name]
     if key[1] == "at least":
         return model.lost[column.name] >= spares * large
@@ -30,7 +30,7 @@ CONSTRAINT = Constraint(
     symbols={
         "l_c": "replicas of pool c that are lost",
         "n_c": "replicas",
-        "k": "reliability.spare_replicas",
+        "k": "reliability.spare_replicas, or the replicas that a node may hold",
         "a_c": "1 if the pool is larger than the loss",
         "U_c": "replicas that serve everything alone, with spares: no plan needs more",
     },

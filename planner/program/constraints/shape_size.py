@@ -11,6 +11,8 @@ from planner.program.index import ProgramIndex
 
 
 def _index(index: ProgramIndex) -> list[Key]:
+    if index.problem.cost_shares:  # more replicas may then be what nodes are bought for
+        return []
     return [key for key in index.switchable_shapes if key in index.most_of_shape]
 
 

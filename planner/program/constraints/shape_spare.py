@@ -12,7 +12,7 @@ def _index(index: ProgramIndex) -> list[Key]:
     return [
         (model, shape, k)
         for model, shape in index.switchable_shapes
-        if index.rules[model].spare_replicas > 0
+        if index.is_spared(model)
         for k in range(len(index.cover_weights[model]))
     ]
 

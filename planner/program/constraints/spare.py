@@ -24,7 +24,7 @@ def _rule(model: Any, index: ProgramIndex, key: Key) -> Any:
 CONSTRAINT = Constraint(
     name="spare",
     unit="share of demand",
-    sentence="With any reliability.spare_replicas replicas of one pool gone, the remaining replicas reach the demand.",
+    sentence="With any reliability.spare_replicas replicas of one pool gone, or those of a node, the others reach the demand.",
     math=r"R_k - \min(1, r_c(\pi_k) / \pi_k\lambda)\, l_c \ge 1",
     symbols={
         "R_k": "what all replicas reach under weights k, as a share of the weighted demand (row total_reach)",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planner.plan.schema import Plan
 from planner.report.content import Block, Origin
+from planner.report.sections.commitments import commitments
 from planner.report.sections.headline import headline
 from planner.report.sections.infeasible import infeasible
 from planner.report.sections.nodes import nodes
@@ -15,6 +16,7 @@ SECTIONS = (
     headline,
     pools,
     nodes,
+    commitments,
     workloads,
     latency,
     predictions,

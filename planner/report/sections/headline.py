@@ -42,7 +42,14 @@ def _money(plan: Plan, objective: Objective) -> list[str]:
     else:
         unit = _UNITS[objective.minimised]
         value, bound = figures.number(objective.value), figures.number(objective.bound)
-        lines.append(f"Minimised is {objective.minimised}: {value} {unit}, lower bound {bound} {unit}.")
+        penalty = objective.preference_penalty
+        what = (
+            f"{objective.minimised} with preferences"
+            if penalty or objective.minimised == "cost"
+            else objective.minimised
+        )
+        part = f" ({figures.number(penalty)} of it for GPUs that are not preferred)" if penalty else ""
+        lines.append(f"Minimised is {what}: {value} {unit}{part}, lower bound {bound} {unit}.")
     if objective.committed_usd_per_month > 0.0:
         idle = objective.idle_committed_usd_per_month
         use = f"{figures.usd(idle)} of it for idle nodes" if idle > 0.0 else "no node of it idle"

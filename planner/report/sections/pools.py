@@ -43,7 +43,8 @@ def pools(plan: Plan) -> Block | None:
 
 
 def _pool(pool: Pool) -> tuple[str, ...]:
-    places = (f"{figures.visible(f'{p.provider} {p.region}')} x{p.replicas}" for p in pool.placement)
+    term = " spot" if pool.spot else ""
+    places = (f"{figures.visible(f'{p.provider} {p.region}')}{term} x{p.replicas}" for p in pool.placement)
     return (
         figures.visible(pool.name),
         figures.visible(pool.model),

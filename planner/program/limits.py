@@ -1,0 +1,85 @@
+"""The nodes that can be bought, and the limits of the spec on them, as numbers of the program."""
+
+from __future__ import annotations
+
+from planner.candidates.types import CandidateTable, PricedOffer
+from planner.program.data import CostShare, NodeOffer, Quota, counted
+from planner.spec import FleetSpec, LimitRuleSpec
+
+UNITS = {"gpus": "GPUs", "nodes": "nodes", "vcpus": "vCPUs", "usd_per_month": "USD/h"}
+"""Unit of a quota by what it limits."""
+
+
+def node_offers(
+    table: CandidateTable, quotas: tuple[Quota, ...], shares: tuple[CostShare, ...]
+) -> tuple[NodeOffer, ...]:
+    """Return the offers worth buying from: those that some candidate may use, and those that are paid for anyway.
+
+    Offers that a cheaper twin replaces are left out. A twin is an offer of unlimited stock in the same cell with nodes of
+    the same size that counts the same for every limit, at no higher price.
+    """
+    cells = {cell for c in table.candidates for cell in c.cells}
+    counted = {s.entry for s in table.supply.stock}
+    committed = {s.entry for s in table.supply.stock if s.committed > 0}
+
+    def twins(o: PricedOffer) -> tuple[object, ...]:
+        taken = tuple(q.amounts.get(o.name) for q in quotas)
+        # Where shares of the cost are limited, a dearer node also makes room for others.
+        priced = tuple((o.name in s.offers, o.usd_per_node_h) for s in shares)
+        return (o.cell, o.gpus_per_node, taken, priced)
+
+    cheapest: dict[tuple[object, ...], PricedOffer] = {}
+    for offer in sorted(table.supply.offers, key=lambda o: (o.usd_per_node_h, o.name)):
+        if offer.entry not in counted:
+            cheapest.setdefault(twins(offer), offer)
+    return tuple(
+        NodeOffer(o.name, o.entry, o.gpu, o.cell, o.gpus_per_node, o.usd_per_node_h, o.power_w)
+        for o in table.supply.offers
+        if o.entry in committed or (o.cell in cells and (o.entry in counted or cheapest[twins(o)] is o))
+    )
+
+
+def quotas_of(spec: FleetSpec, table: CandidateTable) -> tuple[Quota, ...]:
+    """Return the rules that limit GPUs, nodes, vCPUs or money, in the order of the spec."""
+    hours = spec.planning.hours_per_month
+    found: list[Quota] = []
+    for number, (rule, names) in enumerate(zip(spec.supply.limits.rules, table.supply.matched, strict=True)):
+        if rule.measure == "share":
+            continue
+        amounts = {o.name: _amount(rule, o) for o in table.supply.offers if o.name in names}
+        most = rule.most / hours if rule.measure == "usd_per_month" else rule.most
+        found.append(Quota(rule_key(number), UNITS[rule.measure], amounts, most))
+    return tuple(found)
+
+
+def cost_shares_of(spec: FleetSpec, table: CandidateTable) -> tuple[CostShare, ...]:
+    """Return the rules that limit a share of the cost, in the order of the spec."""
+    return tuple(
+        CostShare(rule_key(number), names, rule.share)
+        for number, (rule, names) in enumerate(zip(spec.supply.limits.rules, table.supply.matched, strict=True))
+        if rule.share is not None
+    )
+
+
+def least_per_gpu(spec: FleetSpec, table: CandidateTable, gpu: str) -> float:
+    """Return the least that a GPU of a type counts in the objective, on any node of the supply."""
+    objective = spec.planning.objective
+    return min(counted(objective, o) / o.gpus_per_node for o in table.supply.offers if o.gpu == gpu)
+
+
+def rule_key(number: int) -> str:
+    """Return the key of a rule as plans name it."""
+    return f"supply.limits.rules.{number}"
+
+
+def _amount(rule: LimitRuleSpec, offer: PricedOffer) -> float:
+    """Return what one node of an offer takes of a rule; owned nodes have no virtual CPUs."""
+    match rule.measure:
+        case "gpus":
+            return float(offer.gpus_per_node)
+        case "nodes":
+            return 1.0
+        case "vcpus":
+            return float(offer.vcpus or 0)
+        case _:
+            return offer.usd_per_node_h
