@@ -64,12 +64,12 @@ def worth_keeping(columns: Sequence[Column], copies: Floats, price: Floats, rule
 
     A shape goes when another one does, for each of its candidates, the same at no higher price: the model then runs in that
     shape instead, which keeps the number of shapes and, compared within formats, one format for all. With several spares
-    only one for one: a merged pool would lose more than two. Only candidates whose nodes fail alike replace each other.
+    none goes: a merged pool may lose at once what two pools would not.
     """
+    if rules.spare_replicas > 1:
+        return np.ones(len(columns), dtype=bool)
     least = np.array([c.min_replicas for c in columns])
     better = (copies * price[:, None] <= price[None, :]) & (least[:, None] <= copies * least[None, :])
-    if rules.spare_replicas > 1:
-        better &= copies <= 1.0
     if rules.uniform_format:
         formats = np.unique([f"{c.weights} {c.kv_cache}" for c in columns], return_inverse=True)[1]
         better &= formats[:, None] == formats[None, :]
