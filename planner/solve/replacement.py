@@ -64,7 +64,7 @@ def worth_keeping(columns: Sequence[Column], copies: Floats, price: Floats, rule
 
     A shape goes when another one does, for each of its candidates, the same at no higher price: the model then runs in that
     shape instead, which keeps the number of shapes and, compared within formats, one format for all. With several spares
-    none goes: a merged pool may lose at once what two pools would not.
+    none goes: a merged pool may lose at once what two pools would not. Only candidates whose nodes fail alike replace each other.
     """
     if rules.spare_replicas > 1:
         return np.ones(len(columns), dtype=bool)
