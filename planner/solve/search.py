@@ -129,7 +129,7 @@ class Search:
 
     def lower(self, problem: FleetProblem, changed: Iterable[str]) -> None:
         """Take a problem whose candidates of the models `changed` have lower capacities; plans that still hold stay."""
-        self.problem, self.best = problem, None
+        self.problem, self.supply, self.best = problem, Supply(problem), None
         alone = by_model(problem)
         for model in sorted(changed):
             known = self.blocks[model].problem
