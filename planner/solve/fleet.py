@@ -10,6 +10,7 @@ import numpy as np
 
 from planner.program.data import FleetProblem, node_cost, penalties
 from planner.program.fleet import TIE_BREAK_PER_RANK, TIE_BREAK_USD_PER_GPU_H
+from planner.solve.master import Supply
 from planner.solve.merge import merged
 from planner.solve.nodes import buy_nodes
 from planner.solve.outcome import Infeasible, Outcome, Solution, Solved, Unproven, Unsolved
@@ -126,7 +127,7 @@ def _solve(search: Search, limits: SolveLimits, uncut_bound: float | None) -> An
         reason = "no whole number of nodes meets every row of the program"
         ended = Infeasible(reason) if proven else Unsolved("a limit was reached before any fleet was found")
         return Answered(ended, None, problem, search)
-    outcome, packing = _outcome(problem, found.replicas, bound, limits)
+    outcome, packing = _outcome(problem, search.supply, found.replicas, bound, limits)
     return Answered(outcome, packing, problem, search, bound if uncut_bound is None else uncut_bound)
 
 
@@ -135,10 +136,10 @@ def _is_small(problem: FleetProblem) -> bool:
 
 
 def _outcome(
-    problem: FleetProblem, replicas: Mapping[str, int], bound: float, limits: SolveLimits
+    problem: FleetProblem, supply: Supply, replicas: Mapping[str, int], bound: float, limits: SolveLimits
 ) -> tuple[Outcome, Packing]:
     """Put replicas of one shape together, buy the cheapest nodes that hold them, and route."""
-    nodes, placed = buy_nodes(problem, replicas)
+    nodes, placed = buy_nodes(problem, supply, replicas)
     replicas, placed = merged(problem, replicas, placed)
     packing = pack(problem, nodes, placed)
     kept = packing.count()

@@ -18,6 +18,7 @@ from planner.solve.pricing import BlockPlan
 from planner.solve.tolerance import to_count
 
 Floats = NDArray[np.float64]
+WHOLE = 1e-5  # a count this close to a whole number is one
 
 
 @dataclass(frozen=True)
@@ -65,14 +66,13 @@ class Supply:
         self.program = compile_supply(problem, blocks)
         self.sizes = sizes_of(problem.columns)
         place = {key: i for i, (name, key) in enumerate(self.program.columns) if name == "replicas"}
-        self.replicas_at = np.array([place[name] for name in (s.name for s in self.sizes)], dtype=int)
-        self.nodes_at = np.array([i for i, (name, _) in enumerate(self.program.columns) if name == "nodes"], dtype=int)
+        self.replicas_at = np.array([place[size.name] for size in self.sizes], dtype=int)
         # Where shares of the cost are limited, nodes are bought for replicas that there are, not for ever more of them.
         self.is_exact = bool(problem.cost_shares)
         most = ProgramIndex(problem).most_replicas
         self.most_penalty = sum(c.penalty * most[c.name] for c in problem.columns)
         self._groups = _node_groups(problem, self.program)
-        self._singles = tuple((int(i),) for i in self.nodes_at)
+        self._singles = tuple((i,) for i, (name, _) in enumerate(self.program.columns) if name == "nodes")
 
     def value(self, prices: Mapping[Size, float], cuts: Sequence[Cut]) -> float:
         """Return the least of (cost of nodes - worth of the replicas they hold at the prices): a term of every bound."""
@@ -102,9 +102,6 @@ class Supply:
             if best is not None:
                 return best[1], best[2]
         return None
-
-
-WHOLE = 1e-5
 
 
 def _node_groups(problem: FleetProblem, program: CompiledProgram) -> tuple[tuple[int, ...], ...]:
@@ -149,10 +146,10 @@ def _prices(supply: Supply, program: CompiledProgram, duals: Floats, caps: Mappi
 
 
 def whole_master(
-    supply: Supply, plans: Sequence[BlockPlan], cuts: Sequence[Cut], caps: Mapping[Size, float], effort: Effort
+    supply: Supply, plans: Sequence[BlockPlan], caps: Mapping[Size, float], effort: Effort
 ) -> Fleet | None:
     """Choose whole plans and nodes. Replicas that no nodes hold are short, at the price `caps`. None: nothing was found."""
-    program = _master(supply, plans, cuts, caps)
+    program = _master(supply, plans, (), caps)
     answer = minimise(program, effort)
     if answer.point is None:
         return None

@@ -17,7 +17,7 @@ from planner.solve.tolerance import to_count
 Placement = dict[tuple[str, str], int]
 
 
-def buy_nodes(problem: FleetProblem, replicas: Mapping[str, int]) -> tuple[dict[str, int], Placement]:
+def buy_nodes(problem: FleetProblem, supply: Supply, replicas: Mapping[str, int]) -> tuple[dict[str, int], Placement]:
     """Return nodes by offer and replicas by (candidate, cell), for replicas that some nodes hold.
 
     Replicas of one size are alike to nodes: they take the places of their size in order of name.
@@ -29,7 +29,7 @@ def buy_nodes(problem: FleetProblem, replicas: Mapping[str, int]) -> tuple[dict[
     due: Counter[Size] = Counter()
     for column in used:
         due[Size.of(column)] += replicas[column.name]
-    program = Supply(problem).program
+    program = supply.program
     sizes = {size.name: count for size, count in due.items()}
     is_fixed = np.array([name == "replicas" for name, _ in program.columns])
     values = np.array([float(sizes.get(str(key), 0)) for _, key in program.columns])

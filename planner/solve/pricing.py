@@ -99,17 +99,18 @@ class Block:
         index = ProgramIndex(self.problem)
         workloads = {d.workload for d in self.problem.demands}
         whole = [c for c in self.columns if workloads <= set(c.services)]
-        plans = [self.plan_of({c.name: index.most_replicas[c.name]}) for c in whole]
-        return tuple(p for p in plans if self._holds(p))
+        plans = [(c, self.plan_of({c.name: index.most_replicas[c.name]})) for c in whole]
+        # So many replicas carry everything; only where spot nodes may take a share of it that is not enough.
+        return tuple(p for c, p in plans if (not c.spot or self.carries(p)) and self.outlasts(p))
 
-    def _holds(self, plan: BlockPlan) -> bool:
-        """Tell whether a plan of enough replicas is allowed on its nodes and survives what it must."""
-        replicas = dict(plan.replicas)
-        if any(c.spot for c in self.columns if c.name in replicas):
-            demand = {d.workload: d.planned_requests_per_s for d in self.problem.demands}
-            if not route(self.problem, self.model, replicas, demand).carries:
-                return False
-        return outlasts(self.problem, replicas)
+    def carries(self, plan: BlockPlan) -> bool:
+        """Tell whether the replicas of a plan carry the demand, headroom included."""
+        demand = {d.workload: d.planned_requests_per_s for d in self.problem.demands}
+        return route(self.problem, self.model, dict(plan.replicas), demand).carries
+
+    def outlasts(self, plan: BlockPlan) -> bool:
+        """Tell whether a plan survives every loss that the model is to survive."""
+        return outlasts(self.problem, dict(plan.replicas))
 
     def simple_plans(self, prices: Mapping[Size, float]) -> list[BlockPlan]:
         """Return, for each GPU type, the cheapest plan of one candidate: what prices can weigh from the start."""
@@ -176,8 +177,7 @@ class Block:
 
     def _prices(self, prices: Mapping[Size, float]) -> Floats:
         least = [LEAST_PRICE * size.node_gpus * size.nodes_spanned for size in self.sizes]
-        priced = [prices[size] + c.penalty for c, size in zip(self.columns, self.sizes, strict=True)]
-        return np.maximum(priced, least)
+        return np.maximum(list(self.by_candidate(prices).values()), least)
 
     def _priced(self, price: Floats) -> CompiledProgram:
         """Return the program at prices by candidate, without candidates that others replace at no higher price."""
@@ -210,9 +210,8 @@ class Block:
 
 def restricted(program: CompiledProgram, prices: Mapping[str, float]) -> CompiledProgram:
     """Return the program with only the candidates in `prices`, at those prices, and without the rows left empty."""
-    gone = np.array([_candidate(name, key) not in prices for name, key in program.columns])
-    gone &= np.array([_candidate(name, key) is not None for name, key in program.columns])
-    kept = np.flatnonzero(~gone)
+    owners = [_candidate(name, key) for name, key in program.columns]
+    kept = np.array([i for i, owner in enumerate(owners) if owner is None or owner in prices], dtype=int)
     matrix = csr_array(program.matrix[:, kept])
     rows = np.flatnonzero((np.diff(matrix.indptr) > 0) | (program.row_lower > 0.0) | (program.row_upper < 0.0))
     columns = tuple(program.columns[i] for i in kept.tolist())

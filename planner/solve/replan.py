@@ -25,10 +25,14 @@ def replanned(
     Only the candidates in `names` are considered: the answer is a fleet, but no bound. None: nothing was found.
     """
     alone = [
-        replace(b.problem, columns=tuple(c for c in b.columns if c.name in names), block_bounds=()) for b in blocks
+        replace(
+            b.problem,
+            columns=tuple(c for c in b.columns if c.name in names),
+            losses=tuple(name for name in b.problem.losses if name in names),
+        )
+        for b in blocks
     ]
-    kept = [replace(p, losses=tuple(n for n in p.losses if n in names)) for p in alone]
-    fleet = whole_master(Supply(problem, kept), plans, (), caps, effort)
+    fleet = whole_master(Supply(problem, alone), plans, caps, effort)
     if fleet is None:
         return None
     anew = [b.plan_of({c.name: fleet.replicas.get(c.name, 0) for c in b.columns}) for b in blocks]

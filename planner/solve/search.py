@@ -19,8 +19,7 @@ from planner.solve.highs import Effort
 from planner.solve.master import Cut, Fleet, Relaxed, Supply, relaxed_master, whole_master
 from planner.solve.pricing import SAFE_SHARE, Block, BlockPlan, Priced, prices_alone
 from planner.solve.replan import replanned
-from planner.solve.routing import route
-from planner.solve.spares import fragile_pools, loss_rows, outlasts
+from planner.solve.spares import fragile_pools, loss_rows
 from planner.solve.threads import in_threads
 
 Prices = Mapping[Size, float]
@@ -34,9 +33,16 @@ MOST_BRANCHES = 24
 MASTER_NODES = 2000
 BLOCK_GAP_SHARE = 0.05  # of the gap asked for: what models alone may leave open
 ROUND_GAP_SHARE = 0.1  # of the gap asked for: what column generation may leave open in a branch
-LEAST_GAP = 1e-7
-MOST_GAP = 3e-3
-OPEN_GAP_SHARE = 0.03
+OPEN_GAP_SHARE = 0.03  # of the gap that is open: the same, as long as it is wide
+LEAST_GAP, MOST_GAP = 1e-7, 3e-3  # of models alone, whatever is asked for or open
+MOST_REPLANNED = 3  # models planned anew at once
+REPLAN_NODES = 200
+MOST_PERTURBED = 8
+PERTURBED = 0.05  # spread of the logarithm of prices a little off
+SEED = 1
+DEAR = 10.0  # a replica that no nodes hold costs this much more than the dearest that they do
+LEAST_CAP = 1e-3  # USD/h for a GPU: a shortage costs something where prices are zero
+WHOLE_COST = 1e-6  # relative; costs and shares nearer than this are equal
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,7 @@ class Search:
         if self.unserved or self._done(aim):
             return
         if branches == 0:
-            relaxed = relaxed_master(self.supply, list(self._all_plans()), (), self._dear())
+            relaxed = relaxed_master(self.supply, self._all_plans(), (), self._dear())
             if relaxed is not None:
                 self._replan(relaxed, self.prices, aim)
             return
@@ -112,7 +118,7 @@ class Search:
                     self._replan(relaxed, branch.prices, aim)
                 self._perturb(branch.prices, aim)
             else:
-                self._choose((), aim)
+                self._choose(aim)
             if relaxed is not None and branch.bound < self._cutoff(aim):
                 self._replan(relaxed, branch.prices, aim)
             done = relaxed is None or branch.bound >= self._cutoff(aim)
@@ -133,17 +139,16 @@ class Search:
         alone = by_model(problem)
         for model in sorted(changed):
             known = self.blocks[model].problem
-            stronger = replace(alone[model], cover_weights=known.cover_weights, losses=known.losses)
-            stronger = replace(stronger, routed_outages=known.routed_outages)
-            self.blocks[model] = Block(stronger)
-            self.plans[model] = [p for p in self.plans.get(model, []) if self._holds(p)]
+            stronger = replace(
+                alone[model],
+                cover_weights=known.cover_weights,
+                losses=known.losses,
+                routed_outages=known.routed_outages,
+            )
+            block = self.blocks[model] = Block(stronger)
+            self.plans[model] = [p for p in self.plans.get(model, []) if block.carries(p) and block.outlasts(p)]
             self._root.pop(model, None)
             self._priced.pop(model, None)
-
-    def _holds(self, plan: BlockPlan) -> bool:
-        alone, replicas = self.blocks[plan.model].problem, dict(plan.replicas)
-        demand = {d.workload: d.planned_requests_per_s for d in alone.demands}
-        return route(alone, plan.model, replicas, demand).carries and outlasts(alone, replicas)
 
     def learn(self, problem: FleetProblem, replicas: Mapping[str, int], bound: float) -> None:
         """Take over what the whole program found: rows about losses, a fleet, a bound."""
@@ -153,8 +158,8 @@ class Search:
             if loss_rows(alone) != loss_rows(block.problem):
                 block = self.blocks[model] = Block(alone)
             plan = block.plan_of(replicas)
-            if plan.replicas and plan not in self.plans.setdefault(model, []):
-                self.plans[model].append(plan)
+            if plan.replicas:
+                self._add(plan)
 
     def stated(self) -> FleetProblem:
         """Return the problem with the rows about losses that models alone turned out to need."""
@@ -180,7 +185,7 @@ class Search:
         if self.unserved:
             return np.inf
         self._raise_bound(bound)
-        self._choose((), aim)
+        self._choose(aim)
         if not self._done(aim):
             for model, block in self.blocks.items():
                 self.plans[model] += [p for p in block.simple_plans(self.prices) if p not in self.plans[model]]
@@ -209,14 +214,14 @@ class Search:
         dearest, stalled = self.supply.dearest(branch.cuts), 0
         for _ in range(MOST_ROUNDS):
             caps = {s: best_prices[s] * (1.0 + box[s]) + LEAST_CAP * s.node_gpus * s.nodes_spanned for s in box}
-            relaxed = relaxed_master(self.supply, list(self._all_plans()), branch.cuts, caps)
+            relaxed = relaxed_master(self.supply, self._all_plans(), branch.cuts, caps)
             if relaxed is None:
                 branch.bound = np.inf
                 return None
             prices = {s: inside * best_prices[s] + (1.0 - inside) * relaxed.prices[s] for s in box}
-            known = sum(len(p) for p in self.plans.values())
+            known = len(self._all_plans())
             bound = self._price_all(prices, branch.cuts, aim)
-            found = sum(len(p) for p in self.plans.values()) > known
+            found = len(self._all_plans()) > known
             stalled = 0 if bound > branch.bound * (1.0 + STALL_SHARE * aim.gap) else stalled + 1
             if bound > branch.bound:
                 branch.bound, best_prices, inside = bound, prices, SMOOTHING
@@ -249,35 +254,44 @@ class Search:
             self._priced[model] = (prices, priced)
             if prices is self.prices:
                 self._root[model] = priced
-            if priced.plan is not None and priced.plan not in self.plans.setdefault(model, []):
-                self.plans[model].append(priced.plan)
-                if not priced.survives:
-                    self.fragile.add(priced.plan)
+            if priced.plan is not None and self._add(priced.plan) and not priced.survives:
+                self.fragile.add(priced.plan)
         alone = sum(self._priced[m][1].bound for m in self.blocks)
         return alone + self.supply.value(prices, cuts)
+
+    def _add(self, plan: BlockPlan) -> bool:
+        """Add a plan to those known; tell whether it was not among them."""
+        known = self.plans.setdefault(plan.model, [])
+        if plan in known:
+            return False
+        known.append(plan)
+        return True
 
     def _surviving(self, model: str) -> list[BlockPlan]:
         return [p for p in self.plans.get(model, []) if p not in self.fragile]
 
-    def _all_plans(self) -> Iterable[BlockPlan]:
-        for model in self.blocks:
-            yield from self.plans.get(model, [])
+    def _all_plans(self) -> list[BlockPlan]:
+        return [p for m in self.blocks for p in self.plans.get(m, [])]
 
-    def _choose(self, cuts: tuple[Cut, ...], aim: Aim) -> Mapping[Size, float]:
+    def _choose(self, aim: Aim) -> Mapping[Size, float]:
         """Choose whole plans and nodes among those known; keep the fleet if it is the cheapest so far.
 
         Return the replicas of each size that are short, when known plans do not fit the nodes there are.
         """
-        plans = [p for p in self._all_plans() if p not in self.fragile]
+        plans = [p for m in self.blocks for p in self._surviving(m)]
         if {p.model for p in plans} != set(self.blocks):
             return {}
         effort = Effort(relative_gap=ROUND_GAP_SHARE * aim.gap, max_nodes=MASTER_NODES, time_limit_s=aim.time_left_s())
-        fleet = whole_master(self.supply, plans, cuts, self._dear(), effort)
+        fleet = whole_master(self.supply, plans, self._dear(), effort)
         if fleet is None:
             return {}
-        if not fleet.short and (self.best is None or fleet.cost < self.best.cost):
-            self.best = fleet
+        if not fleet.short:
+            self._keep(fleet)
         return fleet.short
+
+    def _keep(self, fleet: Fleet) -> None:
+        if self.best is None or fleet.cost < self.best.cost:
+            self.best = fleet
 
     def _replan(self, relaxed: Relaxed, prices: Prices, aim: Aim) -> None:
         """Plan some models anew, in turn, while the others choose among known plans.
@@ -293,19 +307,17 @@ class Search:
         anew = {b.model for b in blocks}
         names = {name for b in blocks for name in b.worth_having(prices)}
         names |= {name for p in relaxed.shares if p.model in anew for name, _ in p.replicas}
-        others = [p for p in self._all_plans() if p.model not in anew and p not in self.fragile]
+        others = [p for m in self.blocks if m not in anew for p in self._surviving(m)]
         cutoff = None if self.best is None else self.best.cost * (1.0 - WHOLE_COST)
         effort = Effort(ROUND_GAP_SHARE * aim.gap, 0.0, REPLAN_NODES, aim.time_left_s(), cutoff=cutoff)
         fleet = replanned(self.problem, blocks, others, names, self._dear(), effort)
         if fleet is None or fleet.short:
             return
         for plan in fleet.plans:
-            if plan not in self.plans[plan.model]:
-                self.plans[plan.model].append(plan)
-                if fragile_pools(self.blocks[plan.model].problem, dict(plan.replicas)):
-                    self.fragile.add(plan)
-        if not self.fragile.intersection(fleet.plans) and (self.best is None or fleet.cost < self.best.cost):
-            self.best = fleet
+            if self._add(plan) and fragile_pools(self.blocks[plan.model].problem, dict(plan.replicas)):
+                self.fragile.add(plan)
+        if not self.fragile.intersection(fleet.plans):
+            self._keep(fleet)
 
     def _dear(self) -> dict[Size, float]:
         """Return prices for replicas that no nodes hold, far above those of nodes."""
@@ -318,23 +330,13 @@ class Search:
         dearer = dict.fromkeys(prices, 1.0)
         gpus = sorted({s.gpu for s in prices})
         for _ in range(MOST_PERTURBED):
-            short = self._choose((), aim)
+            short = self._choose(aim)
             if self._done(aim) or aim.is_over():
                 return
             dearer = {s: d * (1.0 + PERTURBED) if s in short else d for s, d in dearer.items()}
             factor = dict(zip(gpus, draw.lognormal(0.0, PERTURBED, len(gpus)).tolist(), strict=True))
             self._price_all({s: p * dearer[s] * factor[s.gpu] for s, p in prices.items()}, (), aim)
-        self._choose((), aim)
-
-
-MOST_REPLANNED = 3
-REPLAN_NODES = 200
-DEAR = 10.0
-SEED = 1
-PERTURBED = 0.05
-MOST_PERTURBED = 8
-LEAST_CAP = 1e-3
-WHOLE_COST = 1e-6
+        self._choose(aim)
 
 
 def _halves(nodes: tuple[int, ...], count: float) -> tuple[Cut, Cut]:
