@@ -30,6 +30,7 @@ MOST_COUNT = 4096
 LEAST_COMPUTED = 0.1
 """Share of a prompt that is computed at least: the rest may come from a prefix cache."""
 TOO_FAST = 2.0
+STATED_SEQUENCES = ("closed_loop", "static_batch", "burst_all_at_once")  # there `load` bounds the sequences in flight
 """Real rows reach 1.5 times the datasheet's limit: embeddings are not streamed, and unstated layouts are guessed."""
 RATES = frozenset({"rate", "static_rate", "decode", "prompt_rate"})
 """Statistics that fall when steps take longer."""
@@ -181,7 +182,10 @@ def speed_row(row: Row, catalog: Catalog, number: int) -> SpeedRow:
 
 
 def _checked(row: SpeedRow) -> SpeedRow:
-    """Refuse what no machine can do, by the datasheet: reading the weights once a step, and two operations per weight and token."""
+    """Refuse what no machine can do, by the datasheet: reading the weights once a step, and two operations per weight and token.
+
+    A step gives every sequence in flight one token at most, so that a throughput is bounded by both.
+    """
     gpus = row.layout.gpus
     active = row.arch.n_params_active
     read_s = (
@@ -197,6 +201,8 @@ def _checked(row: SpeedRow) -> SpeedRow:
         least_s = read_s
     elif statistic in ("rate", "static_rate"):
         least_s = token_s / row.replicas
+        if row.scenario in STATED_SEQUENCES:
+            least_s = max(least_s, read_s / row.load)
     elif statistic.startswith("ttft") and row.prefill_layout is None:
         least_s = token_s * row.prompt_tokens * LEAST_COMPUTED
     if least_s is not None and _seconds(row) * TOO_FAST < least_s:

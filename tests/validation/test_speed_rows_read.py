@@ -209,7 +209,7 @@ def test_a_closed_loop_raises_the_batch_limit_of_some_engines(engine: str, limit
         ({"n_gpus": "8", "tp": "2", "pp": "2"}, Layout(2, 2), 2.0),
         ({"n_gpus": "", "tp": "4"}, Layout(4), 1.0),
         ({"n_gpus": "8", "tp": ""}, Layout(1), 8.0),
-        ({"n_gpus": "8", "tp": "", "model": "meta-llama/Llama-3.1-405B"}, Layout(8), 1.0),
+        ({"n_gpus": "8", "tp": "", "model": "meta-llama/Llama-3.1-405B", "value": "500"}, Layout(8), 1.0),
         ({"n_gpus": "4", "tp": "", "engine": "llama.cpp", "weight_dtype": "Q4_K_M"}, Layout(pipeline=4), 1.0),
         ({"n_gpus": "2", "parallel_extra": "layer split across GPUs"}, Layout(pipeline=2), 1.0),
         ({"n_gpus": "8", "tp": "", "parallel_extra": "DEP4"}, Layout(attention_data=4, expert=4), 2.0),
@@ -234,7 +234,8 @@ def test_layouts_are_stated_or_the_smallest_with_room(changes: dict[str, str], l
 
 
 def test_a_label_of_two_devices_counts_both() -> None:
-    assert speed(gpu="Intel Arc Pro B60 Dual 48GB", n_gpus="2", tp="1", engine="vLLM 0.11.0").replicas == 4.0
+    row = speed(gpu="Intel Arc Pro B60 Dual 48GB", n_gpus="2", tp="1", engine="vLLM 0.11.0", value="300")
+    assert row.replicas == 4.0
 
 
 @pytest.mark.parametrize(
@@ -325,6 +326,9 @@ def test_an_unstated_cache_is_narrow_where_builds_of_that_time_were(changes: dic
         ({"scenario": "static_batch"}, "no batch", False),
         ({"scenario": "open_loop", "metric": "ttft_ms_mean"}, "no request rate", False),
         ({"metric": "decode_tok_s_batch1", "value": "1e6"}, "impossible", False),
+        ({"concurrency": "1", "value": "2000"}, "impossible", False),
+        ({"concurrency": "16", "value": "20000"}, "impossible", False),
+        ({"scenario": "static_batch", "concurrency": "", "batch": "1", "value": "2000"}, "impossible", False),
     ],
 )
 def test_what_cannot_be_scored_says_why(changes: dict[str, str], reason: str, scorable: bool) -> None:
