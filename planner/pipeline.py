@@ -21,7 +21,8 @@ from planner.physics.constants import SpeedConstants
 from planner.plan.audit import audit, in_words
 from planner.plan.build import Context, build_plan, infeasible_plan, unsolved_plan
 from planner.plan.io import sha256
-from planner.plan.rerate import Settled, settle
+from planner.plan.pools import draft_pools
+from planner.plan.rerate import Rating, Settled, settle
 from planner.plan.schema import Digests, InfeasibleReport, Plan, Status, Versions
 from planner.policy import evaluate
 from planner.policy.facts import PlanFacts
@@ -33,7 +34,6 @@ from planner.solve.packing import Packing
 from planner.spec import FleetSpec, LoadedSpec
 
 MOST_ROUNDS = 16
-MOST_THOROUGH = 2  # solves that go all the way to the proof
 NO_LIMIT = 1_000_000  # solves of variants that a user asks for one by one
 VISIBLE_SHARE = 1e-3  # smaller changes of the bound are not worth a line
 Progress = Callable[[str, float], None]
@@ -160,31 +160,23 @@ def _solve_and_audit(
     problem = fleet_problem(spec, table, gpu_limits(spec, catalog))
     if options.write_lp is not None:
         _write_lp(problem, options.write_lp)
-    quick, thorough = replace(limits, thorough=False), 0
-    answered = solve(problem, quick)
+    rating = Rating(table, constants)
+    answered = solve(problem, limits, rating)
     for _ in range(MOST_ROUNDS):
         clock.lap("solve")
         outcome, packing, problem = answered.outcome, answered.packing, answered.problem
         if isinstance(outcome, Infeasible):
             return infeasible_plan(context, InfeasibleReport(reason=outcome.reason))
-        is_open = isinstance(outcome, Unproven | Unsolved) and thorough < MOST_THOROUGH and not limits.is_over
         if isinstance(outcome, Unsolved) or packing is None:
-            if not is_open:
-                return unsolved_plan(context, "a limit was reached before any fleet was found")
-            thorough, answered = thorough + 1, mend(answered, problem, limits, ())
-            continue
-        found = settle(table, problem, outcome.solution, constants)
+            return unsolved_plan(context, "a limit was reached before any fleet was found")
+        found = settle(rating.table, problem, outcome.solution, constants)
         clock.lap("rate pools")
-        if isinstance(found, Settled) and not is_open:
+        if isinstance(found, Settled):
             status: Status = "unproven" if isinstance(outcome, Unproven) else "solved"
             rated = replace(found.table, assumptions=(*table.assumptions, *_rerated(answered, outcome.solution)))
             return _audited(replace(context, table=rated), catalog, found, packing, status, constants)
-        if isinstance(found, Settled):
-            # Only a fleet whose pools hold their limits is worth the long way to the proof.
-            thorough, answered = thorough + 1, mend(answered, problem, limits, ())
-            continue
-        table = found.table
-        answered = mend(answered, with_services(problem, table), quick, found.changed)
+        rating.table = found.table
+        answered = mend(answered, with_services(problem, found.table), limits, found.changed)
     return unsolved_plan(
         context, f"pools still miss limits at the mix they get after {MOST_ROUNDS} rounds of correction"
     )
@@ -192,7 +184,7 @@ def _solve_and_audit(
 
 def _rerated(answered: Answered, solution: Solution) -> list[Assumption]:
     """Disclose what lowering capacities at the mixes that pools got has done to the bound."""
-    first, last = answered.uncut_bound, solution.bound
+    first, last = answered.first_bound, solution.bound
     if first >= last * (1.0 - VISIBLE_SHARE):
         return []
     value = (
@@ -210,7 +202,8 @@ def _audited(
     usd_per_h = sum(offers[name].usd_per_node_h * count for name, count in packing.count().items())
     bought = [offers[name] for name in packing.count()]
     policies = evaluate(spec, PlanFacts(usd_per_h * spec.planning.hours_per_month, bought, catalog), context.as_of)
-    plan = build_plan(context, found.problem, found.solution, packing, found.drafts, constants, status, policies)
+    drafts = draft_pools(table, found.pools, constants)
+    plan = build_plan(context, found.problem, found.solution, packing, drafts, constants, status, policies)
     violations = audit(plan, spec, table, catalog, constants, found.reroutes)
     if violations:
         raise BrokenPlan(in_words(violations))

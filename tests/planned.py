@@ -12,6 +12,7 @@ from planner.candidates.types import CandidateTable
 from planner.catalog import Catalog
 from planner.pipeline import MOST_ROUNDS, prepare
 from planner.plan.build import Context, build_plan
+from planner.plan.pools import draft_pools
 from planner.plan.rerate import Settled, settle
 from planner.plan.schema import Digests, Plan, Versions
 from planner.program.data import FleetProblem
@@ -157,7 +158,7 @@ def plan_text(text: str, catalog: Catalog) -> Planned:
         problem = with_services(problem, found.table)
     assert isinstance(found, Settled)
     context = Context(spec, found.table, AS_OF, DIGESTS, VERSIONS)
-    plan = build_plan(context, found.problem, found.solution, packing, found.drafts, knowledge.constants, "solved")
+    plan = build_plan(context, found.problem, found.solution, packing, draft_pools(found.table, found.pools, knowledge.constants), knowledge.constants, "solved")
     return Planned(spec, found.table, found.problem, found.solution, packing, plan, knowledge, found.reroutes)
 
 

@@ -135,7 +135,7 @@ class _FixedModel:
         problem = scaled(_only(self.problem, self.model), dict.fromkeys(group, factor))
         replicas = {name: n for name, n in self.solution.replicas.items() if name in own}
         solution = replace(self.solution, replicas=replicas)
-        rates = routes(problem, solution)
+        rates = routes(problem, solution.replicas)
         if rates is None:
             return None
         alone = replace(

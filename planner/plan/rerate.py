@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from planner.candidates.types import Candidate, CandidateTable, Service
 from planner.physics.constants import SpeedConstants
 from planner.plan.assess import PoolLoad, largest_share, missed
-from planner.plan.pools import LoadedCandidate, PoolDraft, draft_pools, pool_loads
+from planner.plan.pools import LoadedCandidate, pool_loads
 from planner.plan.reroute import Rates, reroutes
 from planner.program.data import FleetProblem, spares_by_candidate
 from planner.program.problem import with_services
@@ -26,7 +26,7 @@ class Settled:
     table: CandidateTable
     problem: FleetProblem
     solution: Solution
-    drafts: list[PoolDraft]
+    pools: list[LoadedCandidate]
     reroutes: Mapping[str, Rates]
 
 
@@ -36,6 +36,53 @@ class Unsettled:
 
     table: CandidateTable
     changed: frozenset[str]
+
+
+class Rating:
+    """The ratings of all candidates while a search goes on: lowered, model by model, where a plan turns out not to hold."""
+
+    def __init__(self, table: CandidateTable, constants: SpeedConstants) -> None:
+        """Start from the ratings of a table."""
+        self._constants = constants
+        self.table = table
+
+    @property
+    def table(self) -> CandidateTable:
+        """All candidates as they are rated now."""
+        own = {c.name: c for alone in self._alone.values() for c in alone.candidates}
+        return replace(self._first, candidates=tuple(own[c.name] for c in self._first.candidates))
+
+    @table.setter
+    def table(self, table: CandidateTable) -> None:
+        self._first = table
+        self._alone = {name: _alone(table, name) for name in table.models}
+
+    def holds(self, problem: FleetProblem, replicas: Mapping[str, int]) -> bool:
+        """Tell whether the pools of a model bear their mix; `replicas` (by candidate) carry its demand and are all it has."""
+        return isinstance(self._settled(problem, replicas), Settled)
+
+    def lowered(self, problem: FleetProblem, replicas: Mapping[str, int]) -> FleetProblem | None:
+        """Return the problem of one model with capacities lowered such that its pools bear their mix; None where they do."""
+        found = self._settled(problem, replicas)
+        if isinstance(found, Settled):
+            return None
+        self._alone[problem.rules[0].model] = found.table
+        return with_services(problem, found.table)
+
+    def _settled(self, problem: FleetProblem, replicas: Mapping[str, int]) -> Settled | Unsettled:
+        rates = routes(problem, replicas)
+        if rates is None:
+            raise ValueError("the replicas do not carry the demand")
+        alone = Solution(replicas, {}, rates, {}, 0.0, 0.0)
+        return settle(self._alone[problem.rules[0].model], problem, alone, self._constants)
+
+
+def _alone(table: CandidateTable, model: str) -> CandidateTable:
+    return replace(
+        table,
+        models={model: table.models[model]},
+        candidates=tuple(c for c in table.candidates if c.shape.model == model),
+    )
 
 
 def settle(
@@ -55,26 +102,26 @@ def settle(
         if not cuts:
             if rerouted is None:
                 break
-            return Settled(table, problem, solution, draft_pools(table, pools, constants), rerouted)
+            return Settled(table, problem, solution, pools, rerouted)
         changed |= {c.shape.model for c, _ in pools if c.name in cuts}
         table = _corrected(table, cuts)
         problem = with_services(problem, table)
-        rates = routes(problem, solution)
+        rates = routes(problem, solution.replicas)
         if rates is None:
             break
         solution = replace(solution, rates=rates)
     return Unsettled(table, frozenset(changed or {m.name for m in table.models.values()}))
 
 
-def routes(problem: FleetProblem, solution: Solution) -> dict[tuple[str, str], float] | None:
+def routes(problem: FleetProblem, replicas: Mapping[str, int]) -> dict[tuple[str, str], float] | None:
     """Route the planned demand over the fleet, or return None when it no longer carries it."""
     rates: dict[tuple[str, str], float] = {}
     for rule in problem.rules:
         planned = {d.workload: d.planned_requests_per_s for d in problem.demands_of(rule.model)}
-        found = route(problem, rule.model, solution.replicas, planned)
+        found = route(problem, rule.model, replicas, planned)
         if not found.carries:
             return None
-        rates.update(spread(problem, rule.model, solution.replicas, found).rates)
+        rates.update(spread(problem, rule.model, replicas, found).rates)
     return dict(sorted(rates.items()))
 
 

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from planner.program.data import FleetProblem, node_cost, penalties
 from planner.program.fleet import TIE_BREAK_PER_RANK, TIE_BREAK_USD_PER_GPU_H
-from planner.solve.master import Supply
 from planner.solve.merge import merged
 from planner.solve.nodes import buy_nodes
 from planner.solve.outcome import Infeasible, Outcome, Solution, Solved, Unproven, Unsolved
 from planner.solve.packing import Packing, pack
+from planner.solve.rating import AsStated, Rating
 from planner.solve.routing import route, spread
-from planner.solve.search import MOST_BRANCHES, Aim, Search
+from planner.solve.search import MOST_BRANCHES, MOST_RATINGS, Aim, Search
 from planner.solve.tolerance import GAP_ATOL
 from planner.solve.whole import Found, solve_whole
 
 LEAST_TIME_S = 0.01
 GAP_SHARE_FOR_SEARCH = 0.98  # the search aims below the gap asked for, so that tie-breaks and rounding do not exceed it
-MOST_COLUMNS_SMALL = 400  # candidates; the whole program is faster then than any search by models
+NEAR_GAP = 0.05  # a fleet so near its bound is best finished by the whole program
+FIRST_NODES = 2000  # of the whole program, before plans of models alone are generated for it
 MOST_MODELS_WHOLE = 12  # beyond that the whole program brings nothing within minutes
 
 
@@ -31,11 +32,9 @@ class SolveLimits:
     """What a solve aims for and when it stops.
 
     `deadline_s` is a moment of `time.monotonic`: an emergency brake, after which what was found is returned, unproven.
-    A solve that is not `thorough` does not branch: a good fleet soon, its gap perhaps open.
     """
 
     gap: float
-    thorough: bool = True
     deadline_s: float | None = None
     max_nodes: int | None = None
 
@@ -54,22 +53,28 @@ class SolveLimits:
 class Answered:
     """The outcome of a solve, the nodes its replicas lie on, and the problem with all rows that were added on the way.
 
-    `uncut_bound` is a bound for the problem as it was first rated, tie-breaks included; `search` goes on from what is known.
+    `search` goes on from what is known.
     """
 
     outcome: Outcome
     packing: Packing | None
     problem: FleetProblem
     search: Search | None = None
-    uncut_bound: float = 0.0
+
+    @property
+    def first_bound(self) -> float:
+        """A bound for the problem as it was first rated, tie-breaks included."""
+        return 0.0 if self.search is None else self.search.first_bound()
 
 
-def solve(problem: FleetProblem, limits: SolveLimits) -> Answered:
-    """Minimise the fleet's cost, starting from every model's own optimum."""
+def solve(problem: FleetProblem, limits: SolveLimits, rating: Rating | None = None) -> Answered:
+    """Minimise the fleet's cost, starting from every model's own optimum, lowered by
+    `rating` where its pools do not bear their mix.
+    """
     unserved = _unserved(problem)
     if unserved is not None:
         return Answered(unserved, None, problem)
-    return _solve(Search.of(problem), limits, None)
+    return _solve(Search.of(problem, rating or AsStated()), limits)
 
 
 def mend(answered: Answered, problem: FleetProblem, limits: SolveLimits, changed: Collection[str]) -> Answered:
@@ -78,14 +83,14 @@ def mend(answered: Answered, problem: FleetProblem, limits: SolveLimits, changed
     With no model changed, the search goes on where it ended.
 
     The bounds of `answered` still hold, because capacities only fall. The bound that follows is that of the problem as it
-    is now rated; `uncut_bound` stays that of the first rating.
+    is now rated.
     """
     unserved = _unserved(problem)
     if unserved is not None or answered.search is None:
         return Answered(unserved or Infeasible("there is nothing to mend"), None, problem)
     if changed:
         answered.search.lower(problem, changed)
-    return _solve(answered.search, limits, answered.uncut_bound)
+    return _solve(answered.search, limits)
 
 
 def _unserved(problem: FleetProblem) -> Infeasible | None:
@@ -101,46 +106,48 @@ def _unserved(problem: FleetProblem) -> Infeasible | None:
     return None
 
 
-def _solve(search: Search, limits: SolveLimits, uncut_bound: float | None) -> Answered:
-    """Search by models; finish small fleets with the whole program where the search leaves a gap."""
-    gap = limits.gap * GAP_SHARE_FOR_SEARCH
-    small = _is_small(search.problem)
-    branches = 0 if small else MOST_BRANCHES if limits.thorough else 1
-    search.run(Aim(gap, lambda: limits.is_over, lambda: limits.time_left_s), branches)
+def _solve(search: Search, limits: SolveLimits) -> Answered:
+    """Search by models; for few models, the whole program takes over where the search leaves a gap."""
+    aim = Aim(limits.gap * GAP_SHARE_FOR_SEARCH, lambda: limits.is_over, lambda: limits.time_left_s)
+    few = len(search.problem.rules) <= MOST_MODELS_WHOLE
+    search.run(aim, branches=0 if few else MOST_BRANCHES)
+    if few:
+        search.run(replace(aim, gap=NEAR_GAP), branches=1)
+        _finish(search, aim, replace(limits, max_nodes=limits.max_nodes or FIRST_NODES))
+    if few and search.is_open(aim):
+        search.run(aim, branches=1)
+        _finish(search, aim, limits)
     if search.unserved:
         names = ", ".join(search.unserved)
         reason = f"no number of replicas that the stock allows meets the rules of model {names}, whatever it may cost"
         return Answered(Infeasible(reason), None, search.problem)
     problem = search.stated()
-    found = None if search.best is None else Found.of(search.best)
-    bound = search.bound
-    open_gap = found is None or found.cost - bound > gap * found.cost
-    whole_helps = small or (limits.thorough and len(problem.rules) <= MOST_MODELS_WHOLE)
-    if open_gap and bound < np.inf and not limits.is_over and whole_helps:
-        whole = solve_whole(problem, search.bounds(), found, bound, gap, limits)
-        if isinstance(whole, Infeasible):
-            return Answered(whole, None, problem)
-        found, bound, problem = whole.found, whole.bound, whole.problem
-        search.learn(problem, found.replicas if found is not None else {}, bound)
-    if found is None:
-        proven = bound == np.inf
+    if search.best is None:
+        proven = search.bound == np.inf
         reason = "no whole number of nodes meets every row of the program"
         ended = Infeasible(reason) if proven else Unsolved("a limit was reached before any fleet was found")
         return Answered(ended, None, problem, search)
-    outcome, packing = _outcome(problem, search.supply, found.replicas, bound, limits)
-    return Answered(outcome, packing, problem, search, bound if uncut_bound is None else uncut_bound)
+    outcome, packing = _outcome(problem, search, Found.of(search.best).replicas, search.bound, limits)
+    return Answered(outcome, packing, problem, search)
 
 
-def _is_small(problem: FleetProblem) -> bool:
-    return len(problem.columns) <= MOST_COLUMNS_SMALL
+def _finish(search: Search, aim: Aim, limits: SolveLimits) -> None:
+    """Minimise the whole program, again where the pools of its fleet do not bear their mix."""
+    for _ in range(MOST_RATINGS):
+        if not search.is_open(aim) or limits.is_over:
+            return
+        known = None if search.best is None else Found.of(search.best)
+        whole = solve_whole(search.stated(), search.bounds(aim), known, search.bound, aim.gap, limits)
+        if search.learn(whole):
+            return
 
 
 def _outcome(
-    problem: FleetProblem, supply: Supply, replicas: Mapping[str, int], bound: float, limits: SolveLimits
+    problem: FleetProblem, search: Search, replicas: Mapping[str, int], bound: float, limits: SolveLimits
 ) -> tuple[Outcome, Packing]:
     """Put replicas of one shape together, buy the cheapest nodes that hold them, and route."""
-    nodes, placed = buy_nodes(problem, supply, replicas)
-    replicas, placed = merged(problem, replicas, placed)
+    nodes, placed = buy_nodes(problem, search.supply, replicas)
+    replicas, placed = merged(problem, replicas, placed, search.rating)
     packing = pack(problem, nodes, placed)
     kept = packing.count()
     prices = {o.name: node_cost(problem, o) for o in problem.offers}

@@ -119,7 +119,7 @@ def relaxed_master(
     supply: Supply, plans: Sequence[BlockPlan], cuts: Sequence[Cut], caps: Mapping[Size, float]
 ) -> Relaxed | None:
     """Solve the master with fractions; replicas that no nodes hold are short, at the price `caps`. None if infeasible."""
-    program = _master(supply, plans, cuts, caps)
+    program = _master(supply, plans, cuts, caps, is_exact=False)  # plans that use more may yet be found
     answer = minimise(program, Effort(), relaxed=True)
     if answer.point is None or answer.row_prices is None:
         return None
@@ -149,7 +149,7 @@ def whole_master(
     supply: Supply, plans: Sequence[BlockPlan], caps: Mapping[Size, float], effort: Effort
 ) -> Fleet | None:
     """Choose whole plans and nodes. Replicas that no nodes hold are short, at the price `caps`. None: nothing was found."""
-    program = _master(supply, plans, (), caps)
+    program = _master(supply, plans, (), caps, is_exact=supply.is_exact)
     answer = minimise(program, effort)
     if answer.point is None:
         return None
@@ -171,11 +171,11 @@ def whole_master(
 
 
 def _master(
-    supply: Supply, plans: Sequence[BlockPlan], cuts: Sequence[Cut], caps: Mapping[Size, float]
+    supply: Supply, plans: Sequence[BlockPlan], cuts: Sequence[Cut], caps: Mapping[Size, float], *, is_exact: bool
 ) -> CompiledProgram:
     """Put together supply, one row per size (replicas of the plans lie on nodes), and one per model (one plan of it).
 
-    There is a column for the shortage of each size, at the price `caps`.
+    There is a column for the shortage of each size, at the price `caps`. Where it `is_exact`, nodes hold no other replicas.
     """
     base = _with_cuts(supply.program, cuts)
     width, sizes = len(base.columns), len(supply.sizes)
@@ -205,7 +205,7 @@ def _master(
         cost=np.concatenate([base.cost, [caps[s] for s in supply.sizes], [p.penalty for p in plans]]),
         matrix=csr_array(matrix),
         row_lower=np.concatenate(
-            [base.row_lower, np.full(sizes, 0.0 if supply.is_exact else -np.inf), np.ones(len(models))]
+            [base.row_lower, np.full(sizes, 0.0 if is_exact else -np.inf), np.ones(len(models))]
         ),
         row_upper=np.concatenate([base.row_upper, np.zeros(sizes), np.ones(len(models))]),
         lower=np.concatenate([base.lower, np.zeros(sizes + len(plans))]),

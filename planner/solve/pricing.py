@@ -27,6 +27,7 @@ MOST_NODES = 300  # of one search: what is still open then is left to the gap
 SAFE_SHARE = 1.0 - 1e-5  # bounds are used this much below what the solver proves: nearer, its presolve sees conflicts
 CUTOFF_ROOM = 1e-3  # a search looks for plans up to this much above the best that is known, so that it finds that one
 MOST_LOSS_ROUNDS = 6  # what a block does not settle by then is left to the whole program
+MOST_COMPILED_IN_PART = 4  # programs of the candidates worth having alone, before all are compiled at once
 LEAST_PRICE = 1e-9  # a replica that costs nothing still counts, so that no plan holds more of them than it needs
 
 
@@ -69,6 +70,7 @@ class Block:
 
     def _take(self, problem: FleetProblem) -> None:
         self.problem = problem
+        self._asked = 0
         self.__dict__.pop("_program", None)
         self.__dict__.pop("_copies", None)
         self.__dict__.pop("_simple_plans", None)
@@ -180,10 +182,22 @@ class Block:
         return np.maximum(list(self.by_candidate(prices).values()), least)
 
     def _priced(self, price: Floats) -> CompiledProgram:
-        """Return the program at prices by candidate, without candidates that others replace at no higher price."""
+        """Return the program at prices by candidate, without candidates that others replace at no higher price.
+
+        All candidates are compiled only when it is asked for again and again.
+        """
         kept = worth_keeping(self.columns, self._copies, price, self.problem.rules[0])
         named = zip(self.columns, price.tolist(), kept.tolist(), strict=True)
-        return restricted(self._program, {c.name: p for c, p, is_kept in named if is_kept})
+        own = {c.name: p for c, p, is_kept in named if is_kept}
+        self._asked += 1
+        if self._asked > MOST_COMPILED_IN_PART:
+            return restricted(self._program, own)
+        part = replace(
+            self.problem,
+            columns=tuple(c for c in self.columns if c.name in own),
+            losses=tuple(name for name in self.problem.losses if name in own),
+        )
+        return restricted(compile_model(build_block(part)), own)
 
     def _proven_rows(self) -> list[tuple[dict[str, float], float]]:
         """Return the bounds proven at other prices: near those prices they are almost all the proof it takes.

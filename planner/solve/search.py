@@ -17,13 +17,15 @@ from planner.program.data import BlockBound, FleetProblem, by_model
 from planner.program.supply import Size
 from planner.solve.highs import Effort
 from planner.solve.master import Cut, Fleet, Relaxed, Supply, relaxed_master, whole_master
+from planner.solve.merge import merged_alone
 from planner.solve.pricing import SAFE_SHARE, Block, BlockPlan, Priced, prices_alone
+from planner.solve.rating import AsStated, Rating
 from planner.solve.replan import replanned
 from planner.solve.spares import fragile_pools, loss_rows
 from planner.solve.threads import in_threads
+from planner.solve.whole import Whole
 
 Prices = Mapping[Size, float]
-
 SMOOTHING = 0.7  # weight of the best prices so far against those of the master (in-out separation)
 BOX = 0.5  # a shortage costs this much more than the best prices so far
 MOST_ROUNDS = 30
@@ -42,6 +44,7 @@ PERTURBED = 0.05  # spread of the logarithm of prices a little off
 SEED = 1
 DEAR = 10.0  # a replica that no nodes hold costs this much more than the dearest that they do
 LEAST_CAP = 1e-3  # USD/h for a GPU: a shortage costs something where prices are zero
+MOST_RATINGS = 40  # lowerings of one model, or choices of a fleet, in a row: what does not hold then is not used
 WHOLE_COST = 1e-6  # relative; costs and shares nearer than this are equal
 
 
@@ -72,6 +75,7 @@ class Search:
     supply: Supply
     blocks: dict[str, Block]
     prices: Prices
+    rating: Rating = field(default_factory=AsStated)
     plans: dict[str, list[BlockPlan]] = field(default_factory=dict)
     fragile: set[BlockPlan] = field(default_factory=set)
     unserved: tuple[str, ...] = ()
@@ -80,12 +84,15 @@ class Search:
     _priced: dict[str, tuple[Prices, Priced]] = field(default_factory=dict)
     _turn: int = 0
     _root: dict[str, Priced] = field(default_factory=dict)  # what models alone cost at `prices`
+    _held: set[BlockPlan] = field(default_factory=set)  # plans whose pools bear their mix, as their model is rated now
+    _first: dict[str, FleetProblem] = field(default_factory=dict)  # models that were lowered, as they were rated first
+    _uncut: float = 0.0
 
     @classmethod
-    def of(cls, problem: FleetProblem) -> Search:
+    def of(cls, problem: FleetProblem, rating: Rating) -> Search:
         """Start a search: nothing is known but the prices of GPUs on full nodes."""
         blocks = {model: Block(alone) for model, alone in by_model(problem).items()}
-        return cls(problem, Supply(problem), blocks, prices_alone(problem))
+        return cls(problem, Supply(problem), blocks, prices_alone(problem), rating)
 
     def run(self, aim: Aim, branches: int = MOST_BRANCHES) -> None:
         """Search until the gap is reached, or a limit is. `best`, `bound` and `unserved` say what was found.
@@ -94,12 +101,7 @@ class Search:
         many branches on nodes.
         """
         root = self._start(aim)
-        if self.unserved or self._done(aim):
-            return
-        if branches == 0:
-            relaxed = relaxed_master(self.supply, self._all_plans(), (), self._dear())
-            if relaxed is not None:
-                self._replan(relaxed, self.prices, aim)
+        if not self.is_open(aim) or branches == 0:
             return
         open_branches = [_Branch(root, 0, (), self.prices)]
         closed = np.inf  # the least bound of branches that are settled as far as known plans and prices can
@@ -114,12 +116,11 @@ class Search:
             if number == 1:
                 self._settle_on(branch.prices)
                 self._raise_bound(branch.bound)
-                if relaxed is not None and branch.bound < self._cutoff(aim):
+                if branches > 1 and relaxed is not None and branch.bound < self._cutoff(aim):
                     self._replan(relaxed, branch.prices, aim)
-                self._perturb(branch.prices, aim)
-            else:
-                self._choose(aim)
-            if relaxed is not None and branch.bound < self._cutoff(aim):
+                    self._perturb(branch.prices, aim)
+            self._choose(aim)
+            if branches > 1 and relaxed is not None and branch.bound < self._cutoff(aim):
                 self._replan(relaxed, branch.prices, aim)
             done = relaxed is None or branch.bound >= self._cutoff(aim)
             split = None if relaxed is None or done else self.supply.branch(relaxed.nodes)
@@ -135,31 +136,54 @@ class Search:
 
     def lower(self, problem: FleetProblem, changed: Iterable[str]) -> None:
         """Take a problem whose candidates of the models `changed` have lower capacities; plans that still hold stay."""
-        self.problem, self.supply, self.best = problem, Supply(problem), None
+        self.best = None
         alone = by_model(problem)
         for model in sorted(changed):
             known = self.blocks[model].problem
-            stronger = replace(
-                alone[model],
-                cover_weights=known.cover_weights,
-                losses=known.losses,
-                routed_outages=known.routed_outages,
+            self._lower(
+                model,
+                replace(
+                    alone[model],
+                    cover_weights=known.cover_weights,
+                    losses=known.losses,
+                    routed_outages=known.routed_outages,
+                ),
             )
-            block = self.blocks[model] = Block(stronger)
-            self.plans[model] = [p for p in self.plans.get(model, []) if block.carries(p) and block.outlasts(p)]
-            self._root.pop(model, None)
-            self._priced.pop(model, None)
+        self._restate()
 
-    def learn(self, problem: FleetProblem, replicas: Mapping[str, int], bound: float) -> None:
-        """Take over what the whole program found: rows about losses, a fleet, a bound."""
-        self.bound = max(self.bound, bound)
-        for model, alone in by_model(replace(problem, block_bounds=())).items():
-            block = self.blocks[model]
-            if loss_rows(alone) != loss_rows(block.problem):
-                block = self.blocks[model] = Block(alone)
-            plan = block.plan_of(replicas)
-            if plan.replicas:
-                self._add(plan)
+    def _lower(self, model: str, problem: FleetProblem) -> None:
+        """Take lower capacities of one model. What was proven of it and of all stays true: capacities only fall."""
+        self._first.setdefault(model, self.blocks[model].problem)
+        block = self.blocks[model] = Block(problem)
+        self._held.difference_update(self.plans.get(model, ()))
+        self.plans[model] = [p for p in self.plans.get(model, []) if block.carries(p) and block.outlasts(p)]
+        self._root.pop(model, None)
+        self._priced.pop(model, None)
+
+    def _restate(self) -> None:
+        """State supply for the models as they are rated now: more replicas may be needed of what bears less."""
+        columns = {c.name: c for block in self.blocks.values() for c in block.columns}
+        self.problem = replace(self.problem, columns=tuple(columns[c.name] for c in self.problem.columns))
+        self.supply = Supply(self.problem)
+
+    def learn(self, whole: Whole) -> bool:
+        """Take over what the whole program found: rows about losses, a bound, a fleet.
+
+        Return False when pools of the fleet do not bear their mix, and their models were lowered.
+        """
+        self._raise_bound(whole.bound)
+        for model, alone in by_model(replace(whole.problem, block_bounds=())).items():
+            if loss_rows(alone) != loss_rows(self.blocks[model].problem):
+                self.blocks[model] = Block(alone)
+        if whole.found is None:
+            return True
+        plans = tuple(block.plan_of(whole.found.replicas) for block in self.blocks.values())
+        for plan in plans:
+            self._add(plan)
+        if not self._all_hold(plans):
+            return False
+        self._keep(Fleet(plans, {}, {}, whole.found.cost, {}))
+        return True
 
     def stated(self) -> FleetProblem:
         """Return the problem with the rows about losses that models alone turned out to need."""
@@ -171,8 +195,17 @@ class Search:
             routed_outages=tuple(o for p in alone for o in p.routed_outages),
         )
 
-    def bounds(self) -> tuple[BlockBound, ...]:
+    def first_bound(self) -> float:
+        """Return a bound for the problem as it was rated at first, before any capacity was lowered."""
+        if not self._first:
+            return self.bound
+        alone = [Block(problem).price(self.prices, MOST_GAP).bound for _, problem in sorted(self._first.items())]
+        others = [self._root[m].bound for m in self.blocks if m not in self._first and m in self._root]
+        return max(self._uncut, sum(alone) + sum(others) + self.supply.value(self.prices, ()))
+
+    def bounds(self, aim: Aim) -> tuple[BlockBound, ...]:
         """Return what every model alone costs at least at the best prices, as rows for the whole program."""
+        self._price_all(self.prices, (), aim)
         return tuple(
             BlockBound(model, self.blocks[model].by_candidate(self.prices), priced.bound * SAFE_SHARE)
             for model, priced in self._root.items()
@@ -180,13 +213,13 @@ class Search:
         )
 
     def _start(self, aim: Aim) -> float:
-        bound = self._price_all(self.prices, (), aim)
+        bound = self._price_all(self.prices, (), aim, lasting=True)
         self.unserved = tuple(m for m, (_, p) in sorted(self._priced.items()) if p.plan is None and np.isinf(p.bound))
         if self.unserved:
             return np.inf
         self._raise_bound(bound)
         self._choose(aim)
-        if not self._done(aim):
+        if self.is_open(aim):
             for model, block in self.blocks.items():
                 self.plans[model] += [p for p in block.simple_plans(self.prices) if p not in self.plans[model]]
         return bound
@@ -199,12 +232,15 @@ class Search:
 
     def _raise_bound(self, bound: float) -> None:
         self.bound = max(self.bound, bound if self.best is None else min(bound, self.best.cost))
+        if not self._first:
+            self._uncut = self.bound
 
     def _cutoff(self, aim: Aim) -> float:
         return np.inf if self.best is None else self.best.cost * (1.0 - aim.gap)
 
-    def _done(self, aim: Aim) -> bool:
-        return self.bound >= self._cutoff(aim)
+    def is_open(self, aim: Aim) -> bool:
+        """Tell whether a fleet within the gap is still to be found, as far as it is known."""
+        return not self.unserved and self.bound < min(self._cutoff(aim), np.inf)
 
     def _generate(self, branch: _Branch, aim: Aim) -> Relaxed | None:
         """Generate columns in a branch; raise its bound. Return the last master with fractions, None when it is closed."""
@@ -226,7 +262,7 @@ class Search:
             if bound > branch.bound:
                 branch.bound, best_prices, inside = bound, prices, SMOOTHING
             elif not found:
-                if inside == 0.0 and not relaxed.short:
+                if inside == 0.0 and not relaxed.short and self._all_hold(relaxed.shares):
                     break
                 inside = 0.0
             box = {s: 2.0 * b if s in relaxed.short else max(BOX, b / 2.0) for s, b in box.items()}
@@ -236,20 +272,27 @@ class Search:
             if branch.bound > dearest * (1.0 + WHOLE_COST):
                 branch.bound = np.inf
                 return None
-            if stalled >= MOST_STALLED:
-                break
-            if not relaxed.short and relaxed.value - branch.bound <= ROUND_GAP_SHARE * aim.gap * relaxed.value:
-                break
+            near = not relaxed.short and relaxed.value - branch.bound <= ROUND_GAP_SHARE * aim.gap * relaxed.value
+            if stalled >= MOST_STALLED or near:
+                if self._all_hold(relaxed.shares):
+                    break
+                stalled = 0
         return relaxed
 
-    def _price_all(self, prices: Prices, cuts: tuple[Cut, ...], aim: Aim) -> float:
-        """Let every model choose at the prices; keep new plans. Return the bound that follows."""
+    def _price_all(self, prices: Prices, cuts: tuple[Cut, ...], aim: Aim, *, lasting: bool = False) -> float:
+        """Let every model choose at the prices; keep new plans. Return the bound that follows.
+
+        Plans are `lasting` when their pools are known to bear what they get. Else that is found out when they are used.
+        """
         open_gap = 1.0 if self.best is None else 1.0 - self.bound / self.best.cost if self.best.cost > 0.0 else 0.0
         root = self._root if prices is self.prices else {}
         self._priced |= {m: (prices, p) for m, p in root.items()}
         gap = min(MOST_GAP, max(LEAST_GAP, BLOCK_GAP_SHARE * aim.gap, OPEN_GAP_SHARE * open_gap))
         due = [m for m in self.blocks if m not in self._priced or self._priced[m][0] is not prices]
-        found = in_threads(lambda m: self.blocks[m].price(prices, gap, self._surviving(m)), due)
+        before = dict(self.blocks)
+        found = in_threads(lambda m: self._price(m, prices, gap, lasting), due)
+        if any(self.blocks[m] is not before[m] for m in due):
+            self._restate()
         for model, priced in zip(due, found, strict=True):
             self._priced[model] = (prices, priced)
             if prices is self.prices:
@@ -258,6 +301,35 @@ class Search:
                 self.fragile.add(priced.plan)
         alone = sum(self._priced[m][1].bound for m in self.blocks)
         return alone + self.supply.value(prices, cuts)
+
+    def _price(self, model: str, prices: Prices, gap: float, lasting: bool) -> Priced:
+        """Let a model choose at the prices, and lower it until a `lasting` plan comes of it."""
+        for _ in range(MOST_RATINGS):
+            priced = self.blocks[model].price(prices, gap, self._surviving(model))
+            if not lasting or priced.plan is None or not priced.survives or self._holds(priced.plan):
+                return priced
+        return replace(priced, plan=None)
+
+    def _holds(self, plan: BlockPlan) -> bool:
+        """Tell whether the pools of a plan bear their mix; lower its model where they do not."""
+        if plan in self._held:
+            return True
+        problem = self.blocks[plan.model].problem
+        replicas, _ = merged_alone(problem, dict(plan.replicas), self.rating)
+        lower = self.rating.lowered(problem, replicas)
+        if lower is None:
+            self._held.add(plan)
+            return True
+        self._lower(plan.model, lower)
+        return False
+
+    def _all_hold(self, plans: Iterable[BlockPlan]) -> bool:
+        """Tell whether the pools of all plans bear their mix; lower the models where they do not."""
+        due = [p for p in plans if p not in self._held and p not in self.fragile]
+        if all(in_threads(self._holds, due)):
+            return True
+        self._restate()
+        return False
 
     def _add(self, plan: BlockPlan) -> bool:
         """Add a plan to those known; tell whether it was not among them."""
@@ -278,16 +350,18 @@ class Search:
 
         Return the replicas of each size that are short, when known plans do not fit the nodes there are.
         """
-        plans = [p for m in self.blocks for p in self._surviving(m)]
-        if {p.model for p in plans} != set(self.blocks):
-            return {}
         effort = Effort(relative_gap=ROUND_GAP_SHARE * aim.gap, max_nodes=MASTER_NODES, time_limit_s=aim.time_left_s())
-        fleet = whole_master(self.supply, plans, self._dear(), effort)
-        if fleet is None:
-            return {}
-        if not fleet.short:
-            self._keep(fleet)
-        return fleet.short
+        for _ in range(MOST_RATINGS):
+            plans = [p for m in self.blocks for p in self._surviving(m)]
+            if {p.model for p in plans} != set(self.blocks):
+                return {}
+            fleet = whole_master(self.supply, plans, self._dear(), effort)
+            if fleet is None or fleet.short:
+                return {} if fleet is None else fleet.short
+            if self._all_hold(fleet.plans):
+                self._keep(fleet)
+                return {}
+        return {}
 
     def _keep(self, fleet: Fleet) -> None:
         if self.best is None or fleet.cost < self.best.cost:
@@ -316,7 +390,7 @@ class Search:
         for plan in fleet.plans:
             if self._add(plan) and fragile_pools(self.blocks[plan.model].problem, dict(plan.replicas)):
                 self.fragile.add(plan)
-        if not self.fragile.intersection(fleet.plans):
+        if not self.fragile.intersection(fleet.plans) and self._all_hold(fleet.plans):
             self._keep(fleet)
 
     def _dear(self) -> dict[Size, float]:
@@ -331,7 +405,7 @@ class Search:
         gpus = sorted({s.gpu for s in prices})
         for _ in range(MOST_PERTURBED):
             short = self._choose(aim)
-            if self._done(aim) or aim.is_over():
+            if not self.is_open(aim) or aim.is_over():
                 return
             dearer = {s: d * (1.0 + PERTURBED) if s in short else d for s, d in dearer.items()}
             factor = dict(zip(gpus, draw.lognormal(0.0, PERTURBED, len(gpus)).tolist(), strict=True))

@@ -12,7 +12,6 @@ from planner.program.compile import compile_problem
 from planner.program.data import BlockBound, FleetProblem
 from planner.solve.highs import Effort, Status, minimise
 from planner.solve.master import Fleet
-from planner.solve.outcome import Infeasible
 from planner.solve.spares import fragile_pools, with_losses
 from planner.solve.tolerance import to_count
 
@@ -37,7 +36,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Whole:
-    """The best fleet known (None: none), the bound, and the problem with the rows that were added on the way."""
+    """The best fleet known (None: none), the bound (infinite: there is none), and the problem with the rows added on the way."""
 
     found: Found | None
     bound: float
@@ -51,7 +50,7 @@ def solve_whole(
     bound: float,
     gap: float,
     limits: SolveLimits,
-) -> Whole | Infeasible:
+) -> Whole:
     """Minimise, and add rows about the loss of spares until the fleet survives each of them.
 
     Starts from the projected `spare` rows, which hold for every candidate: each round solves a relaxation, so its bound
@@ -65,9 +64,7 @@ def solve_whole(
         effort = Effort(gap, 0.0, limits.max_nodes, limits.time_left_s, target=target, cutoff=cutoff)
         answer = minimise(program, effort)
         if answer.status is Status.INFEASIBLE:
-            if found is None:
-                return Infeasible("no whole number of nodes meets every row of the program")
-            return Whole(found, max(bound, found.cost), problem)
+            return Whole(found, np.inf if found is None else max(bound, found.cost), problem)
         if answer.point is None:
             return Whole(found, max(bound, answer.bound if answer.bound < np.inf else bound), problem)
         bound = max(bound, min(answer.bound, answer.objective))

@@ -17,7 +17,7 @@ every_fleet = pytest.mark.parametrize("text", [SMALL, SPARE, SHARED], ids=["smal
 def holds(planned: Planned, factors: dict[str, float]) -> bool:
     """Tell whether the replicas of a plan carry other demands within all limits, as the plan itself was judged."""
     problem = scaled(planned.problem, factors)
-    rates = routes(problem, planned.solution)
+    rates = routes(problem, planned.solution.replicas)
     if rates is None:
         return False
     solution = replace(planned.solution, rates=rates)

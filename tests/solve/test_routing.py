@@ -14,6 +14,7 @@ from random_fleets import random_fleet
 from planner.program.data import Column, FleetProblem
 from planner.program.index import row_needs
 from planner.solve.merge import merged
+from planner.solve.rating import AsStated
 from planner.solve.routing import FULL_LOAD, most_rate, route, survives
 
 GRID = 60
@@ -139,7 +140,7 @@ def test_pools_of_one_shape_become_one() -> None:
     base, faster = problem.columns
     cell = base.cells[0]
     placed = {(base.name, cell): 20, (faster.name, cell): 20}
-    replicas, where = merged(problem, {base.name: 20, faster.name: 20}, placed)
+    replicas, where = merged(problem, {base.name: 20, faster.name: 20}, placed, AsStated())
     assert replicas == {faster.name: 40}
     assert where == {(faster.name, cell): 40}
 
@@ -151,5 +152,7 @@ def test_a_pool_too_small_for_its_class_becomes_the_other() -> None:
     )
     base, faster = problem.columns
     cell = base.cells[0]
-    replicas, _ = merged(problem, {base.name: 2, faster.name: 1}, {(base.name, cell): 2, (faster.name, cell): 1})
+    replicas, _ = merged(
+        problem, {base.name: 2, faster.name: 1}, {(base.name, cell): 2, (faster.name, cell): 1}, AsStated()
+    )
     assert replicas == {base.name: 3}

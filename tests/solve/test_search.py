@@ -7,6 +7,7 @@ from brute_force import cheapest
 from random_fleets import random_fleet
 
 from planner.program.fleet import TIE_BREAK_USD_PER_GPU_H
+from planner.solve.rating import AsStated
 from planner.solve.search import Aim, Search
 
 GAP = 1e-3
@@ -18,7 +19,7 @@ TIE_BREAKS_USD = 100 * TIE_BREAK_USD_PER_GPU_H
 def test_the_bound_and_the_fleet_enclose_the_optimum(seed: int) -> None:
     problem = random_fleet(seed)
     optimum = cheapest(problem)
-    search = Search.of(problem)
+    search = Search.of(problem, AsStated())
     search.run(Aim(GAP))
     if optimum is None:
         assert search.best is None
