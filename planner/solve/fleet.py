@@ -23,7 +23,7 @@ from planner.solve.whole import Found, solve_whole
 LEAST_TIME_S = 0.01
 GAP_SHARE_FOR_SEARCH = 0.98  # the search aims below the gap asked for, so that tie-breaks and rounding do not exceed it
 NEAR_GAP = 0.05  # a fleet so near its bound is best finished by the whole program
-FIRST_NODES = 2000  # of the whole program, before plans of models alone are generated for it
+FIRST_NODES = 300  # of the whole program, before plans of models alone are generated for it
 MOST_MODELS_WHOLE = 12  # beyond that the whole program brings nothing within minutes
 
 
@@ -115,7 +115,7 @@ def _solve(search: Search, limits: SolveLimits) -> Answered:
         search.run(replace(aim, gap=NEAR_GAP), branches=1)
         _finish(search, aim, replace(limits, max_nodes=limits.max_nodes or FIRST_NODES))
     if few and search.is_open(aim):
-        search.run(aim, branches=1)
+        search.run(aim)
         _finish(search, aim, limits)
     if search.unserved:
         names = ", ".join(search.unserved)

@@ -204,9 +204,7 @@ def _master(
         rows=(*base.rows, *(("held", s) for s in supply.sizes), *(("one_plan", m) for m in models)),
         cost=np.concatenate([base.cost, [caps[s] for s in supply.sizes], [p.penalty for p in plans]]),
         matrix=csr_array(matrix),
-        row_lower=np.concatenate(
-            [base.row_lower, np.full(sizes, 0.0 if is_exact else -np.inf), np.ones(len(models))]
-        ),
+        row_lower=np.concatenate([base.row_lower, np.full(sizes, 0.0 if is_exact else -np.inf), np.ones(len(models))]),
         row_upper=np.concatenate([base.row_upper, np.zeros(sizes), np.ones(len(models))]),
         lower=np.concatenate([base.lower, np.zeros(sizes + len(plans))]),
         upper=np.concatenate([base.upper, np.full(sizes, np.inf), np.ones(len(plans))]),

@@ -8,6 +8,7 @@ a master program that buys whole nodes. See planner/manual/program.md, "How it i
 from __future__ import annotations
 
 import heapq
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -37,6 +38,7 @@ BLOCK_GAP_SHARE = 0.05  # of the gap asked for: what models alone may leave open
 ROUND_GAP_SHARE = 0.1  # of the gap asked for: what column generation may leave open in a branch
 OPEN_GAP_SHARE = 0.03  # of the gap that is open: the same, as long as it is wide
 LEAST_GAP, MOST_GAP = 1e-7, 3e-3  # of models alone, whatever is asked for or open
+ROUGH_GAP, ROUGH_NODES = 0.01, 60  # of models alone, while it is found out what their pools bear
 MOST_REPLANNED = 3  # models planned anew at once
 REPLAN_NODES = 200
 MOST_PERTURBED = 8
@@ -303,17 +305,22 @@ class Search:
         return alone + self.supply.value(prices, cuts)
 
     def _price(self, model: str, prices: Prices, gap: float, lasting: bool) -> Priced:
-        """Let a model choose at the prices, and lower it until a `lasting` plan comes of it."""
-        for _ in range(MOST_RATINGS):
-            priced = self.blocks[model].price(prices, gap, self._surviving(model))
-            if not lasting or priced.plan is None or not priced.survives or self._holds(priced.plan):
-                return priced
-        return replace(priced, plan=None)
+        """Let a model choose at the prices; before that, lower it until a `lasting` plan is found that is roughly the best."""
+        for _ in range(MOST_RATINGS if lasting else 0):
+            rough = self.blocks[model].price(prices, max(gap, ROUGH_GAP), self._surviving(model), ROUGH_NODES)
+            if rough.plan is None or not rough.survives:
+                break
+            if self._holds(rough.plan):
+                self._add(rough.plan)
+                break
+        return self.blocks[model].price(prices, gap, self._surviving(model))
 
     def _holds(self, plan: BlockPlan) -> bool:
         """Tell whether the pools of a plan bear their mix; lower its model where they do not."""
         if plan in self._held:
             return True
+        if not self.blocks[plan.model].carries(plan):
+            return False  # its model was lowered since
         problem = self.blocks[plan.model].problem
         replicas, _ = merged_alone(problem, dict(plan.replicas), self.rating)
         lower = self.rating.lowered(problem, replicas)
@@ -325,11 +332,15 @@ class Search:
 
     def _all_hold(self, plans: Iterable[BlockPlan]) -> bool:
         """Tell whether the pools of all plans bear their mix; lower the models where they do not."""
-        due = [p for p in plans if p not in self._held and p not in self.fragile]
-        if all(in_threads(self._holds, due)):
-            return True
-        self._restate()
-        return False
+        due: dict[str, list[BlockPlan]] = defaultdict(list)
+        for plan in plans:
+            if plan not in self.fragile:
+                due[plan.model].append(plan)
+        before = dict(self.blocks)
+        held = in_threads(lambda own: [self._holds(p) for p in own], list(due.values()))
+        if self.blocks != before:
+            self._restate()
+        return all(all(own) for own in held)
 
     def _add(self, plan: BlockPlan) -> bool:
         """Add a plan to those known; tell whether it was not among them."""
