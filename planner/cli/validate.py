@@ -25,7 +25,7 @@ from planner.cli.streams import answer
 
 if TYPE_CHECKING:
     from planner.catalog import Catalog
-    from planner.validation.table import Row
+    from planner.validation.cells import Row
 
 
 def validate(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planner.catalog.canonical import tidy
 from planner.diagnostics import Diagnostic, DiagnosticError, Span
+from planner.validation.cells import EXCESS, PLACE, Row, filled
 from planner.validation.stated import Stated
 
 LARGEST_BYTES = 100_000_000
@@ -18,11 +19,6 @@ MEMORY_COLUMNS = ("model", "engine", "weights_gib_per_gpu", "kv_gib_per_gpu", "k
 """Columns of start-up logs: `model` and `engine`, and at least one of the measured ones."""
 SPEED_COLUMNS = ("model", "gpu", "scenario", "metric", "value")
 """Columns of published speed measurements."""
-
-EXCESS = "(cells beyond the columns)"
-"""Key of rows that have more cells than there are columns, so that no cell can be trusted."""
-
-Row = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +98,22 @@ def read_table(data: bytes, path: str) -> Table:
         raise _wrong(path, "this file is not UTF-8 text") from None
     csv.field_size_limit(LARGEST_FIELD)
     reader = csv.reader(io.StringIO(text, newline=""))
+    lines: list[tuple[int, list[str]]] = []
+    before = 0
     try:
-        lines = [line for line in reader if any(cell.strip() for cell in line)]
+        for line in reader:
+            if any(cell.strip() for cell in line):
+                lines.append((before + 1, line))
+            before = reader.line_num
     except csv.Error as error:
         raise _wrong(path, f"not CSV: {error}", reader.line_num) from None
     if not lines:
         raise _wrong(path, f"the file is empty; {_looked_for()}")
-    columns = tuple(cell.strip() for cell in lines[0])
+    columns = tuple(cell.strip() for cell in lines[0][1])
     twice = next((name for position, name in enumerate(columns) if name and name in columns[:position]), None)
     if twice is not None:
         raise _wrong(path, f"the column `{tidy(twice)}` is there twice")
-    table = Table(path, columns, tuple(_row(columns, line) for line in lines[1:]))
+    table = Table(path, columns, tuple(_row(columns, line, f"{path}:{number}") for number, line in lines[1:]))
     if not (table.is_memory or table.is_speed):
         raise _wrong(path, f"no known columns in the first line; {_looked_for()}")
     if not table.rows:
@@ -120,16 +121,12 @@ def read_table(data: bytes, path: str) -> Table:
     return table
 
 
-def most_first(counts: Mapping[str, int]) -> dict[str, int]:
-    """Return counts by reason, the most frequent first."""
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-
-
-def _row(columns: Sequence[str], line: list[str]) -> Row:
+def _row(columns: Sequence[str], line: list[str], place: str) -> Row:
     row = dict.fromkeys(columns, "")
-    if len(line) > len(columns):
+    row[PLACE] = place
+    if any(cell.strip() for cell in line[len(columns) :]):
         row[EXCESS] = "yes"
-    row.update({column: cell.strip() for column, cell in zip(columns, line, strict=False)})
+    row.update({column: filled(cell) for column, cell in zip(columns, line, strict=False)})
     return row
 
 

@@ -73,7 +73,7 @@ def test_no_heading_of_start_up_logs_stands_above_nothing(tmp_path: Path) -> Non
     logs = tmp_path / "logs.csv"
     logs.write_text("model,engine,kv_tokens\n,vllm,5\n", encoding="utf-8")
     out = run("validate", logs).out
-    assert out == "1 start-up log: 0 scorable, 0 scored\n\nSkipped: 1 row\n  1 x no model is named\n"
+    assert out == f"1 start-up log: 0 scorable, 0 scored\n\nSkipped: 1 row\n  1 x no model is named ({logs}:2)\n"
 
 
 def test_reasons_beyond_the_shown_ones_are_counted(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_calibrate_counts_every_row_it_leaves_out(tmp_path: Path) -> None:
     out = run("calibrate", table).out
     assert "own: levels, 1 of 5 rows used" in out
     assert "\nLeft out: 4 rows\n  2 x tail_ms: scored, never fitted" in out
-    assert "  1 x ttft_ms: scored, not fitted: it moves no level; --full fits it\n" in out
+    assert f"  1 x ttft_ms: scored, not fitted: it moves no level; --full fits it ({table}:4)\n" in out
 
 
 def test_calibrate_that_uses_all_rows_says_nothing_of_the_rest(tmp_path: Path) -> None:
@@ -120,4 +120,5 @@ def test_calibrate_counts_start_up_logs_it_leaves_out(tmp_path: Path) -> None:
     logs.write_text("\n".join([*lines, f"X{blank}"]) + "\n", encoding="utf-8")
     answer = json.loads(run("calibrate", logs, "--format", "json").out)
     assert (answer["rows"], answer["used"], answer["skipped"]) == (43, 42, {"no model is named": 1})
-    assert run("calibrate", logs).out.endswith("42 of 43 logs used\n\nLeft out: 1 log\n  1 x no model is named\n")
+    said = f"42 of 43 logs used\n\nLeft out: 1 log\n  1 x no model is named ({logs}:44)\n"
+    assert run("calibrate", logs).out.endswith(said)
