@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from planner.catalog.canonical import tidy
 from planner.diagnostics import Diagnostic, DiagnosticError, Span
 from planner.validation.cells import EXCESS, PLACE, Row, filled
+from planner.validation.result_fields import COLUMNS
 from planner.validation.stated import Stated
 
 LARGEST_BYTES = 100_000_000
@@ -55,14 +56,18 @@ def read_measurement_file(data: bytes, path: str, stated: Stated) -> Measurement
     from planner.validation.results import rows_of
 
     if len(data) > LARGEST_BYTES:
-        raise _wrong(path, f"larger than {LARGEST_BYTES // 1_000_000} MB")
+        raise _not_json(path, f"larger than {LARGEST_BYTES // 1_000_000} MB")
     try:
-        parsed = json.loads(data.decode("utf-8-sig"))
+        text = data.decode("utf-8-sig")
+        parsed = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise _not_json(path, f"not JSON: {error.msg}", error.lineno, error.colno) from None
+    except UnicodeDecodeError as error:
+        raise _not_json(path, "this file is not UTF-8 text", data.count(b"\n", 0, error.start) + 1) from None
     except (ValueError, RecursionError) as error:
-        raise _wrong(path, f"not JSON: {error}") from None
-    rows = tuple(stated.fill_result(row) for row in rows_of(parsed, path)[1])
-    columns = tuple(dict.fromkeys(column for row in rows for column in row))
-    return Measurements(data, Table(path, columns, rows))
+        raise _not_json(path, f"not JSON: {error}") from None
+    rows = tuple(stated.fill_result(row) for row in rows_of(parsed, path, text))
+    return Measurements(data, Table(path, COLUMNS, rows))
 
 
 def _filled(table: Table, stated: Stated) -> Table:
@@ -140,6 +145,10 @@ def _looked_for() -> str:
 def unusable(path: str, message: str, line: int = 1) -> Diagnostic:
     """Return what is wrong with a file of measurements."""
     return Diagnostic("csv/unusable", message, Span(path, max(line, 1), 1, 2))
+
+
+def _not_json(path: str, message: str, line: int = 1, column: int = 1) -> DiagnosticError:
+    return DiagnosticError([Diagnostic("json/syntax", message, Span(path, line, column, column + 1))])
 
 
 def _wrong(path: str, message: str, line: int = 1) -> DiagnosticError:

@@ -96,16 +96,36 @@ def test_rows_that_cannot_be_scored_are_counted_and_named(change: dict[str, str]
 
 @pytest.mark.parametrize("command", ["validate", "calibrate"])
 @pytest.mark.parametrize(
-    "content",
-    [b"", b"\n\n", b"row_id,speed\n1,2\n", ",".join(COLUMNS).encode() + b"\n", b"\xff\xfe\x00", b"{", b"[]", b"{}"],
-    ids=["empty", "blank", "other columns", "header only", "binary", "cut JSON", "empty list", "empty object"],
+    ("content", "said"),
+    [
+        (b"", "error[csv/unusable]: the file is empty"),
+        (b"\n\n", "error[csv/unusable]: the file is empty"),
+        (b"row_id,speed\n1,2\n", "error[csv/unusable]: no known columns in the first line"),
+        (",".join(COLUMNS).encode() + b"\n", "error[csv/unusable]: the table has no rows"),
+        (b"\xff\xfe\x00", "error[csv/unusable]: this file is not UTF-8 text"),
+        (b'{\n "a": 1,\n "b" 2}', "error[json/syntax]: not JSON: Expecting ':' delimiter\n --> {file}:3:6\n"),
+        (b'{\n "a": "\xff"}', "error[json/syntax]: this file is not UTF-8 text\n --> {file}:2:1\n"),
+        (b"[]", "error[json/unusable]: no known benchmark result; looked for: aiperf"),
+        (b"{}", "error[json/unusable]: no known benchmark result; looked for: aiperf"),
+    ],
+    ids=[
+        "empty",
+        "blank",
+        "other columns",
+        "header only",
+        "binary",
+        "broken JSON",
+        "binary JSON",
+        "empty list",
+        "empty object",
+    ],
 )
-def test_files_without_measurements_are_refused(command: str, content: bytes, tmp_path: Path) -> None:
+def test_files_without_measurements_are_refused(command: str, content: bytes, said: str, tmp_path: Path) -> None:
     file = tmp_path / "x"
     file.write_bytes(content)
     done = run(command, file)
     assert (done.code, done.out) == (1, "")
-    assert done.err.startswith("error[csv/unusable]")
+    assert done.err.startswith(said.format(file=file))
 
 
 def test_calibrate_prints_errors_before_and_after() -> None:
