@@ -13,19 +13,14 @@ MOST_PLACES = 3
 
 
 def skips_data(skips: Iterable[Skip]) -> list[dict[str, Any]]:
-    """Return every row that was left out, in the order of the files; `line` is None where a row has none."""
-    found: list[dict[str, Any]] = []
-    for skip in skips:
-        path, _, line = skip.place.rpartition(":")
-        found.append(
-            {
-                "file": path,
-                "line": int(line) if line.isdigit() else None,
-                "reason": skip.reason,
-                "scorable": skip.scorable,
-            }
-        )
-    return found
+    """Return every row that was left out, in the order of the files."""
+    return [{**place_data(s.place), "reason": s.reason, "scorable": s.scorable} for s in skips]
+
+
+def place_data(place: str) -> dict[str, Any]:
+    """Return the file and the line of a place; `line` is None where there is none."""
+    path, _, line = place.rpartition(":")
+    return {"file": path, "line": int(line) if line.isdigit() else None}
 
 
 def skips_lines(skips: Sequence[Skip]) -> list[str]:

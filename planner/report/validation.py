@@ -7,12 +7,12 @@ from typing import Any
 
 from planner.report.figures import count, number, share
 from planner.report.rows import table
-from planner.report.skips import skips_data, skips_lines
+from planner.report.skips import place_data, skips_data, skips_lines
 from planner.validation.fit import Fitted
 from planner.validation.measured import GIB
 from planner.validation.memory import METRICS, MemoryValidation, Metric, Scored, is_right
 from planner.validation.skips import Skip, by_reason
-from planner.validation.speed import Change, Readable, SpeedMetric, SpeedValidation
+from planner.validation.speed import Change, Missed, Readable, SpeedMetric, SpeedValidation
 
 WORST_GROUPS = 6
 NO_SOURCE = "(no source)"
@@ -200,11 +200,24 @@ def speed_data(found: SpeedValidation, crossed: SpeedValidation | None = None) -
         "left_out": skips_data(found.skips),
         "metrics": {name: _speed_metric(metric) for name, metric in found.metrics.items()},
         "band_coverage": _coverage_data(found),
+        "worst": [_missed_data(missed) for missed in found.worst],
     }
     if crossed is not None:
         metrics = {name: _speed_metric(metric) for name, metric in crossed.metrics.items()}
         data["cross_validated"] = {"metrics": metrics, "band_coverage": _coverage_data(crossed)}
     return data
+
+
+def _missed_data(missed: Missed) -> dict[str, Any]:
+    row = missed.row
+    return {
+        **place_data(row.place),
+        "metric": row.target.name,
+        "source": row.source,
+        "gpu": row.gpu,
+        "model": row.arch.name,
+        "error": missed.error,
+    }
 
 
 def _coverage_data(found: SpeedValidation) -> dict[str, Any]:
@@ -262,9 +275,23 @@ def speed_text(found: SpeedValidation, crossed: SpeedValidation | None = None) -
         + "; ".join(f"{kind} {share(part)} of {n:,}" for kind, (n, part) in of.items())
         for name, of in judged.coverage.items()
     )
+    rows_off = table([_missed(missed) for missed in judged.worst]) if judged.worst else ()
+    lines += _section(f"Worst rows ({seen})", rows_off)
     lines += _section(f"Rows inside the 80 % band of their class, {seen}{', bands as well' if crossed else ''}", inside)
     heading = f"Skipped: {count(len(found.skips), 'row')}, {found.skipped_scorable:,} of them scorable"
     return [*lines, *_section(heading, skips_lines(found.skips))]
+
+
+def _missed(missed: Missed) -> Mapping[str, Any]:
+    row = missed.row
+    return {
+        "metric": row.target.name,
+        "model": row.arch.name,
+        "gpu": row.gpu,
+        "engine": row.engine.name,
+        "error": _percent(missed.error, signed=True),
+        "row": row.place,
+    }
 
 
 def _speed_summary(name: str, found: SpeedValidation, crossed: SpeedValidation | None) -> Mapping[str, Any]:
@@ -311,11 +338,16 @@ def calibration_text(
     ]
     used = f"{len(read.rows):,} of {count(read.total, 'row')} used"
     lines = [f"{name}: {what}, {used}; errors in sample", *(f"  {line}" for line in table(rows))]
-    worse = [c.metric for c in changes if c.after > c.before + LEAST_WORSE]
+    worse = [c for c in changes if c.after > c.before + LEAST_WORSE]
     if worse:
         lines += [
             "",
-            f"Worse than before: {', '.join(worse)}. These rows disagree among themselves; planner validate names them.",
+            f"Worse than before: {', '.join(c.metric for c in worse)}. These rows disagree among themselves, most of all:",
+            *(
+                f"  {m.row.place}: {c.metric} {_percent(m.error, signed=True)} off afterwards"
+                for c in worse
+                for m in c.worst
+            ),
         ]
     return lines + left_out_text([*read.skips, *left], "row")
 

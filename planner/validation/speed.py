@@ -31,6 +31,7 @@ NAMES = (
 )  # fmt: skip
 REPORTED_ONLY = frozenset({"tail_ms", "mlperf_latency"})
 """Metrics without a target: percentiles and servers near their limit, of which mean values say little."""
+WORST_ROWS, WORST_OF_METRIC = 8, 3
 LEAST_RANKED = 4
 LEAST_ROWS, LEAST_SOURCES = 200, 3
 """What a fit of all constants needs at least: some sixty numbers, and sources to leave out."""
@@ -66,6 +67,20 @@ class SpeedMetric:
 
 
 @dataclass(frozen=True, slots=True)
+class Missed:
+    """A row with the error of its prediction, (predicted - measured) / measured."""
+
+    row: SpeedRow
+    error: float
+
+
+def furthest_off(rows: Sequence[SpeedRow], residuals: Array, most: int) -> tuple[Missed, ...]:
+    """Return the rows whose predictions are furthest off by their factor, the worst first."""
+    order = sorted(range(len(rows)), key=lambda i: (-abs(residuals[i]), i))
+    return tuple(Missed(rows[i], math.expm1(residuals[i])) for i in order[:most])
+
+
+@dataclass(frozen=True, slots=True)
 class SpeedValidation:
     """The answer of `planner validate` for speed measurements; `coverage` maps line of the bands and kind to the share in it."""
 
@@ -74,6 +89,7 @@ class SpeedValidation:
     scored: int
     metrics: Mapping[str, SpeedMetric]
     coverage: Mapping[str, Mapping[str, tuple[int, float]]]
+    worst: tuple[Missed, ...] = ()
 
     @property
     def scorable(self) -> int:
@@ -215,12 +231,16 @@ def calibration_of(read: Readable, catalog: Catalog, name: str, data: bytes) -> 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Median size of the error (as a fraction) of one metric over all rows, before and after a calibration."""
+    """Median size of the error (as a fraction) of one metric over all rows, before and after a calibration.
+
+    `worst` are the rows that are furthest off afterwards.
+    """
 
     metric: str
     rows: int
     before: float
     after: float
+    worst: tuple[Missed, ...]
 
 
 def compared(read: Readable, catalog: Catalog, text: str, full: bool) -> tuple[Change, ...]:
@@ -232,12 +252,15 @@ def compared(read: Readable, catalog: Catalog, text: str, full: bool) -> tuple[C
     after = SpeedConstants.from_mapping(whole)
     batch = Batch.of(read.rows)
     measured = np.array([row.value for row in read.rows])
-    errors = [np.abs(predict(batch, constants) / measured - 1.0) for constants in (before, after)]
+    residuals = [np.log(predict(batch, constants) / measured) for constants in (before, after)]
+    errors = [np.abs(np.expm1(residual)) for residual in residuals]
     found = []
     for name in NAMES:
         members = [i for i, row in enumerate(read.rows) if row.target.name == name]
         if members:
-            found.append(Change(name, len(members), *(float(np.median(e[members])) for e in errors)))
+            medians = [float(np.median(e[members])) for e in errors]
+            worst = furthest_off([read.rows[i] for i in members], residuals[1][members], WORST_OF_METRIC)
+            found.append(Change(name, len(members), medians[0], medians[1], worst))
     return tuple(found)
 
 
@@ -249,6 +272,7 @@ def _validation(read: Readable, judged: _Judged, constants: SpeedConstants) -> S
         scored=len(read.rows),
         metrics={name: metric for name, metric in metrics.items() if metric.rows},
         coverage=_coverage(read.rows, judged),
+        worst=furthest_off(read.rows, judged.residuals, WORST_ROWS),
     )
 
 

@@ -139,6 +139,28 @@ def test_calibrate_prints_errors_before_and_after() -> None:
     assert closed["median_ape_after"] < 0.5 * closed["median_ape_before"]
 
 
+def test_validate_names_the_rows_that_are_furthest_off(tmp_path: Path) -> None:
+    table = write(tmp_path / "some.csv", {}, {"value": "100"}, {"metric": "tpot_ms_mean", "value": "900"})
+    worst = answered("validate", table)["worst"]
+    assert [(row["file"], row["line"], row["metric"]) for row in worst[:2]] == [
+        (str(table), 4, "tpot_ms"),
+        (str(table), 3, "output_tok_s_closed_loop"),
+    ]
+    assert -1.0 < worst[0]["error"] < -0.9
+    said = run("validate", table).out
+    assert "\nWorst rows (by the constants of the catalog)\n" in said
+    assert f" %  {table}:4\n" in said
+
+
+def test_calibrate_names_the_rows_that_disagree(tmp_path: Path) -> None:
+    slow = {"metric": "tpot_ms_mean", "value": "60"}
+    table = write(tmp_path / "odd.csv", {}, {}, {}, {}, slow, {"metric": "tpot_ms_mean", "value": "8"})
+    said = run("calibrate", table).out
+    assert "Worse than before: " in said
+    assert "These rows disagree among themselves, most of all:\n" in said
+    assert f"  {table}:6: tpot_ms -" in said
+
+
 def test_calibrate_prints_the_file_on_standard_output(calibrated: Path) -> None:
     done = run("calibrate", RESULT, *FLAGS, "--out", "-")
     assert (done.code, done.err) == (0, "")

@@ -300,6 +300,7 @@ def test_the_answer_as_data_has_the_keys_of_the_contract() -> None:
     data = json.loads(json.dumps(speed_data(scored()), allow_nan=False))
     assert set(data) == {
         "kind", "rows", "scorable", "scored", "skipped", "skipped_scorable", "left_out", "metrics", "band_coverage",
+        "worst",
     }  # fmt: skip
     assert list(data["metrics"]) == [name for name in NAMES if name in data["metrics"]]
     for metric in data["metrics"].values():
