@@ -41,7 +41,8 @@ def _places(places: Sequence[str]) -> str:
     named = [place for place in places if place]
     shown: list[str] = []
     last = None
-    for place in named[:MOST_PLACES]:
+    # As with reasons: "and 1 more" takes the place of the line itself.
+    for place in named if len(named) <= MOST_PLACES + 1 else named[:MOST_PLACES]:
         path, _, line = place.rpartition(":")
         shown.append(place if path != last else line)
         last = path

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from planner.catalog.canonical import tidy
 from planner.diagnostics import Diagnostic, DiagnosticError, Span
+from planner.source.nearest import nearest
 from planner.validation.cells import EXCESS, PLACE, Row, filled
 from planner.validation.result_fields import COLUMNS
 from planner.validation.stated import Stated
@@ -18,6 +19,9 @@ LARGEST_BYTES = 100_000_000
 LARGEST_FIELD = 20_000
 MEMORY_COLUMNS = ("model", "engine", "weights_gib_per_gpu", "kv_gib_per_gpu", "kv_tokens", "max_concurrency", "outcome")
 """Columns of start-up logs: `model` and `engine`, and at least one of the measured ones."""
+MEASURED_COLUMNS = MEMORY_COLUMNS[2:]
+SEPARATORS = {";": "`;`", "\t": "tabs", "|": "`|`"}
+"""What spreadsheets write between cells where a comma is part of numbers."""
 SPEED_COLUMNS = ("model", "gpu", "scenario", "metric", "value")
 """Columns of published speed measurements."""
 
@@ -33,7 +37,7 @@ class Table:
     @property
     def is_memory(self) -> bool:
         """Tell whether these are start-up logs."""
-        return set(MEMORY_COLUMNS[:2]) <= set(self.columns) and bool(set(MEMORY_COLUMNS[2:]) & set(self.columns))
+        return set(MEMORY_COLUMNS[:2]) <= set(self.columns) and bool(set(MEASURED_COLUMNS) & set(self.columns))
 
     @property
     def is_speed(self) -> bool:
@@ -120,7 +124,7 @@ def read_table(data: bytes, path: str) -> Table:
         raise _wrong(path, f"the column `{tidy(twice)}` is there twice")
     table = Table(path, columns, tuple(_row(columns, line, f"{path}:{number}") for number, line in lines[1:]))
     if not (table.is_memory or table.is_speed):
-        raise _wrong(path, f"no known columns in the first line; {_looked_for()}")
+        raise _wrong(path, _missing_columns(columns), lines[0][0])
     if not table.rows:
         raise _wrong(path, "the table has no rows below its columns")
     return table
@@ -135,9 +139,39 @@ def _row(columns: Sequence[str], line: list[str], place: str) -> Row:
     return row
 
 
+def _missing_columns(columns: Sequence[str]) -> str:
+    """Say what the first line of a table lacks: a comma between its columns, or those of the layout that it is nearest to."""
+    joined = ",".join(columns)
+    for separator, name in SEPARATORS.items():
+        if _known(joined.split(separator)) > _known(columns):
+            return f"the columns are separated by {name}, not by commas; save the table as CSV with commas"
+    if not _known(columns):
+        return f"no known columns in the first line; {_looked_for()}"
+    lacking = {
+        "speed measurements": [_lacking(name, columns) for name in SPEED_COLUMNS if name not in columns],
+        "start-up logs": [
+            *(_lacking(name, columns) for name in MEMORY_COLUMNS[:2] if name not in columns),
+            *([] if set(MEASURED_COLUMNS) & set(columns) else [f"one of {', '.join(MEASURED_COLUMNS)}"]),
+        ],
+    }
+    marks = {"speed measurements": SPEED_COLUMNS[2:], "start-up logs": MEASURED_COLUMNS}
+    meant = [kind for kind, own in marks.items() if set(own) & set(columns)] or list(lacking)
+    return "columns are missing: " + "; ".join(f"{kind} need {', '.join(lacking[kind])} too" for kind in meant)
+
+
+def _known(columns: Sequence[str]) -> int:
+    return len({name.strip(' "') for name in columns} & {*SPEED_COLUMNS, *MEMORY_COLUMNS})
+
+
+def _lacking(name: str, columns: Sequence[str]) -> str:
+    """Name a column that is missing, with one that differs in case or by a slip."""
+    close = nearest(name, [column for column in columns if not _known([column])])
+    return f"`{name}`" + (f" (there is `{tidy(close)}`)" if close else "")
+
+
 def _looked_for() -> str:
     return (
-        f"start-up logs need {', '.join(MEMORY_COLUMNS[:2])} and one of {', '.join(MEMORY_COLUMNS[2:])}; "
+        f"start-up logs need {', '.join(MEMORY_COLUMNS[:2])} and one of {', '.join(MEASURED_COLUMNS)}; "
         f"speed measurements need {', '.join(SPEED_COLUMNS)}"
     )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from cli_run import ROOT, run
-from speed_files import FLAGS, LOGS, RESULT, answered, write
+from speed_files import FLAGS, LOGS, RESULT, answered, nothing_scored, write
 
 INFERENCEMAX = ROOT / "tests/data/results/inferencemax.json"
 HEADINGS = ("Mean over", "Worst groups", "Worst rows", "Rows inside", "Outcome right")
@@ -80,7 +80,16 @@ def test_reasons_beyond_the_shown_ones_are_counted(tmp_path: Path) -> None:
     strange = [{"gpu": f"Voodoo {n}"} for n in range(14)]
     done = run("validate", write(tmp_path / "odd.csv", *strange))
     assert "  2 more reasons; --format json has all" in done.out
-    assert len(answered("validate", tmp_path / "odd.csv")["skipped"]) == 14
+    assert len(nothing_scored("validate", tmp_path / "odd.csv")["skipped"]) == 14
+    one_less = run("validate", write(tmp_path / "odd.csv", *strange[:13])).out
+    assert one_less.count("Voodoo") == 13
+    assert "more reason" not in one_less
+
+
+@pytest.mark.parametrize(("rows", "places"), [(1, "2"), (4, "2, 3, 4, 5"), (5, "2, 3, 4 and 2 more")])
+def test_lines_beyond_the_shown_ones_are_counted(rows: int, places: str, tmp_path: Path) -> None:
+    table = write(tmp_path / "odd.csv", *[{"gpu": ""}] * rows)
+    assert f"  {rows} x no GPU is named (--gpu) ({table}:{places})\n" in run("validate", table).out
 
 
 def test_calibrate_counts_every_row_it_leaves_out(tmp_path: Path) -> None:

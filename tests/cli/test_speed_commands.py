@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from cli_run import ROOT, run
-from speed_files import COLUMNS, FLAGS, H100_8B, LOGS, RESULT, SPEEDS, answered, write
+from speed_files import COLUMNS, FLAGS, H100_8B, LOGS, RESULT, SPEEDS, answered, nothing_scored, write
 
 from planner.source import parse
 
@@ -50,7 +50,7 @@ def test_validate_takes_a_result_file_with_what_it_does_not_write() -> None:
 
 
 def test_a_result_file_without_a_gpu_names_what_is_missing() -> None:
-    answer = answered("validate", RESULT)
+    answer = nothing_scored("validate", RESULT)
     assert (answer["scorable"], answer["skipped"]) == (0, {"no GPU is named (--gpu)": 7})
 
 
@@ -92,6 +92,52 @@ def test_speeds_and_start_up_logs_are_not_scored_together() -> None:
 def test_rows_that_cannot_be_scored_are_counted_and_named(change: dict[str, str], reason: str, tmp_path: Path) -> None:
     answer = answered("validate", write(tmp_path / "odd.csv", {}, change, change))
     assert (answer["rows"], answer["scored"], answer["skipped"]) == (3, 1, {reason: 2})
+
+
+def test_every_row_that_is_left_out_has_its_file_and_line(tmp_path: Path) -> None:
+    first = write(tmp_path / "a.csv", {}, {"value": "fast"})
+    second = tmp_path / "b.json"
+    run_of = json.loads(RESULT.read_text(encoding="utf-8")) | {"max_concurrency": "thirty"}
+    second.write_text(json.dumps(run_of, indent=1), encoding="utf-8")
+    left = answered("validate", first, second)["left_out"]
+    line = next(n for n, text in enumerate(second.read_text().splitlines(), 1) if "thirty" in text)
+    assert [(row["file"], row["line"], row["reason"]) for row in left] == [
+        (str(first), 3, "value `fast` is no number"),
+        (str(second), line, '`max_concurrency` "thirty" is no positive number'),
+    ]
+    said = run("validate", first, second).out
+    assert f"  1 x value `fast` is no number ({first}:3)\n" in said
+
+
+@pytest.mark.parametrize("command", ["validate", "calibrate"])
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [
+        ("model,gpu,scenario,metric", "columns are missing: speed measurements need `value` too"),
+        ("Model,gpu,scenario,metric,value", "speed measurements need `model` (there is `Model`) too"),
+        ("model,kv_tokens", "columns are missing: start-up logs need `engine` too"),
+        ("model,engine", "`scenario`, `metric`, `value` too; start-up logs need one of weights_gib_per_gpu, kv_gib"),
+        ("model;gpu;scenario;metric;value", "the columns are separated by `;`, not by commas"),
+        ("model\tengine\tkv_tokens", "the columns are separated by tabs, not by commas"),
+        ("a;b;c", "no known columns in the first line"),
+    ],
+)
+def test_what_the_first_line_of_a_table_lacks_is_named(command: str, first: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "x.csv"
+    file.write_text(f"\n{first}\n1;2\n", encoding="utf-8")
+    done = run(command, file)
+    assert (done.code, done.out) == (1, "")
+    assert said in done.err
+    assert f"{file}:" in done.err
+
+
+@pytest.mark.parametrize("command", ["validate", "calibrate"])
+def test_a_file_is_read_once(command: str, tmp_path: Path) -> None:
+    done = run(command, "-", "-", stdin=SPEEDS.read_bytes())
+    assert (done.code, done.out, done.err) == (64, "", "planner: standard input (-) is given twice\n")
+    table = write(tmp_path / "a.csv", {})
+    done = run(command, table, tmp_path / "." / "a.csv")
+    assert (done.code, done.out) == (64, "")
 
 
 @pytest.mark.parametrize("command", ["validate", "calibrate"])
@@ -149,7 +195,7 @@ def test_validate_names_the_rows_that_are_furthest_off(tmp_path: Path) -> None:
     assert -1.0 < worst[0]["error"] < -0.9
     said = run("validate", table).out
     assert "\nWorst rows (by the constants of the catalog)\n" in said
-    assert f" %  {table}:4\n" in said
+    assert f"{table}:4\n" in said
 
 
 def test_calibrate_names_the_rows_that_disagree(tmp_path: Path) -> None:
@@ -275,8 +321,8 @@ def test_an_own_calibration_that_is_wrong_is_said_where(
 
 
 def test_flags_fill_blank_cells_of_tables(tmp_path: Path) -> None:
-    blank = write(tmp_path / "blank.csv", {"gpu": "", "engine": ""})
-    assert answered("validate", blank)["scored"] == 0
+    blank = write(tmp_path / "blank.csv", {"gpu": "", "engine": "n/a"})
+    assert nothing_scored("validate", blank)["scored"] == 0
     assert answered("validate", blank, "--gpu", "h100-sxm", "--engine", "vLLM 0.19.1")["scored"] == 1
 
 
