@@ -213,6 +213,7 @@ def _missed_data(missed: Missed) -> dict[str, Any]:
     return {
         **place_data(row.place),
         "metric": row.target.name,
+        "statistic": row.target.statistic,
         "source": row.source,
         "gpu": row.gpu,
         "model": row.arch.name,
@@ -286,6 +287,7 @@ def _missed(missed: Missed) -> Mapping[str, Any]:
     row = missed.row
     return {
         "metric": row.target.name,
+        "statistic": row.target.statistic,
         "model": row.arch.name,
         "gpu": row.gpu,
         "engine": row.engine.name,

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, fields
 
 from planner.physics.memory import HbmBudget, Outcome
+from planner.physics.types import Architecture
 from planner.validation.cells import Kind, NotScored, Row, filled, number, quoted
 
 OUTCOMES = {
@@ -24,6 +25,8 @@ CHANGE = Kind("size", -1.0, LARGEST_GIB)
 COUNT = Kind("count", 0.0, 1e12)
 ROUNDING = 1.01
 """Logs print two digits after the point, and some read GB as GiB of a card that is smaller."""
+LEAST_BITS = 1.0
+"""No format is narrower; real logs have 4.6 bits for each parameter and more."""
 OTHER_COUNT = 1.25
 """Versions count the tokens of a pool in other ways, by blocks and groups of layers; none reaches this many more."""
 GIB = 2.0**30
@@ -88,6 +91,16 @@ def check_counts(seen: Measured, budget: HbmBudget, tokens_each: int, groups: in
                 f"{column} {value:,.6g} is more than the card holds ({card_gib:,.4g} GiB, at most {limit:,.4g})",
                 scorable=True,
             )
+
+
+def check_weights(seen: Measured, arch: Architecture, gpus: int) -> None:
+    """Raise `NotScored` for weights that are too small for the parameters of the model, however they are stored."""
+    if seen.weights_gib is not None and seen.weights_gib * GIB * gpus * 8 < LEAST_BITS * arch.n_params_total:
+        raise NotScored(
+            f"weights_gib_per_gpu {seen.weights_gib:g} x {gpus} is less than a bit for each of the"
+            f" {arch.n_params_total / 1e9:.3g} billion parameters of {arch.name}",
+            scorable=True,
+        )
 
 
 def _check_sizes(sizes: dict[str, float | None], card_gib: float) -> None:

@@ -9,7 +9,7 @@ from statistics import median
 from planner.catalog import Catalog
 from planner.physics.memory import EngineMemory, HbmBudget, Outcome, UnknownArchitecture, UnknownFormat, hbm_budget
 from planner.validation.cells import NotScored, Row
-from planner.validation.measured import GIB, Measured, check_counts, measured
+from planner.validation.measured import GIB, Measured, check_counts, check_weights, measured
 from planner.validation.skips import Skip, by_reason, skip
 from planner.validation.start_up import StartUp, start_up
 
@@ -115,6 +115,7 @@ def read_log(row: Row, catalog: Catalog, number: int) -> tuple[StartUp, Measured
     """Return the inputs of a row and what it measured. Raises one of `UNREAD` for a row that cannot be scored."""
     start = start_up(row, catalog, number)
     seen = measured(row, start.card_gib)
+    check_weights(seen, start.arch, start.layout.gpus)
     budget = predict(start, start.memory)
     check_counts(seen, budget, start.max_model_len, start.layout.attention_data, start.card_gib)
     return start, seen

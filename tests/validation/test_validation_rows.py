@@ -135,6 +135,7 @@ def test_stated_memory_wins_over_the_catalog() -> None:
         ({"tp": "4", "n_gpus": "2"}, "tp 4 x pp 1 needs more than n_gpus 2", True),
         ({"weights_gib_per_gpu": "-15"}, "weights_gib_per_gpu -15 is no size", True),
         ({"weights_gib_per_gpu": "15 GiB"}, "weights_gib_per_gpu `15 GiB` is no number", True),
+        ({"weights_gib_per_gpu": "0.01"}, "0.01 x 1 is less than a bit for each of the 8.03 billion", True),
         ({"activation_gib": "-1"}, "activation_gib -1 is no size", True),
         ({"non_torch_gib": "-1"}, "non_torch_gib -1 is no size", True),
         ({"cudagraph_gib": "-5"}, "cudagraph_gib -5 is no size", True),
