@@ -128,12 +128,12 @@ def _memory(measurements: Measurements, catalog: Catalog) -> tuple[dict[str, Any
     from planner.report.validation import fitted_rows, left_out_text
     from planner.validation.fit import fit, read_logs
     from planner.validation.skips import by_reason
-    from planner.validation.table import unusable
+    from planner.validation.table import too_little
 
     rows = measurements.table.rows
     logs, skipped = read_logs(rows, catalog)
     if not logs:
-        refuse([unusable(measurements.table.path, f"no log can be used: {'; '.join(skips_lines(skipped))}")])
+        refuse([too_little(f"no log can be used: {'; '.join(skips_lines(skipped))}")])
     fitted = fitted_rows(fit(logs))
     data = {
         "kind": "memory", "rows": len(rows), "used": len(logs), "skipped": by_reason(skipped),
@@ -163,21 +163,15 @@ def _speed(
         not_fitted,
         readable,
     )
-    from planner.validation.table import unusable
+    from planner.validation.table import too_little
 
     read = readable(measurements.table.rows, catalog)
     used, left = fitted_rows(read, full), not_fitted(read, full)
     if not used:
         why = "; ".join(skips_lines([*read.skips, *left]))
-        refuse([unusable(measurements.table.path, f"no row can be fitted: {why}")])
+        refuse([too_little(f"no row can be fitted: {why}")])
     if full and (len(used) < LEAST_ROWS or len({row.source for row in used}) < LEAST_SOURCES):
-        refuse(
-            [
-                unusable(
-                    measurements.table.path, f"--full needs {LEAST_ROWS} rows of {LEAST_SOURCES} sources; leave it out"
-                )
-            ]
-        )
+        refuse([too_little(f"--full needs {LEAST_ROWS} rows of {LEAST_SOURCES} sources; leave it out")])
     if full:
         text = calibration_of(read, catalog, name, measurements.data)
     else:

@@ -43,7 +43,7 @@ BLANK_WORDS = frozenset(
 )
 """What people and tools write into a cell that they leave blank, in lower case."""
 LONGEST_QUOTE = 40
-_PLAIN = re.compile(r"[+-]?[0-9]{0,40}\.?[0-9]{0,40}(?:[eE][+-]?[0-9]{1,4})?(?<=[0-9.])(?<!^\.)(?<!^[+-]\.)")
+_PLAIN = re.compile(r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,4})?")
 
 
 class NotScored(Exception):  # noqa: N818

@@ -176,9 +176,9 @@ def _looked_for() -> str:
     )
 
 
-def unusable(path: str, message: str, line: int = 1) -> Diagnostic:
-    """Return what is wrong with a file of measurements."""
-    return Diagnostic("csv/unusable", message, Span(path, max(line, 1), 1, 2))
+def too_little(message: str) -> Diagnostic:
+    """Return that nothing can be fitted to files of measurements, of whatever kind they are."""
+    return Diagnostic("measurements/too-little", message)
 
 
 def _not_json(path: str, message: str, line: int = 1, column: int = 1) -> DiagnosticError:
@@ -186,4 +186,4 @@ def _not_json(path: str, message: str, line: int = 1, column: int = 1) -> Diagno
 
 
 def _wrong(path: str, message: str, line: int = 1) -> DiagnosticError:
-    return DiagnosticError([unusable(path, message, line)])
+    return DiagnosticError([Diagnostic("csv/unusable", message, Span(path, max(line, 1), 1, 2))])

@@ -122,6 +122,14 @@ def test_calibrate_without_a_row_to_fit_names_the_reasons(tmp_path: Path) -> Non
     assert "; 1 x GPU Voodoo 2: not in the catalog" in done.err
 
 
+def test_calibrate_without_a_log_to_use_names_the_reasons(tmp_path: Path) -> None:
+    logs = tmp_path / "logs.csv"
+    logs.write_text("model,engine,kv_tokens\n,vllm,5\n", encoding="utf-8")
+    done = run("calibrate", logs)
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith(f"error[measurements/too-little]: no log can be used: 1 x no model is named ({logs}:2)")
+
+
 def test_calibrate_counts_start_up_logs_it_leaves_out(tmp_path: Path) -> None:
     logs = tmp_path / "logs.csv"
     lines = LOGS.read_text(encoding="utf-8").splitlines()

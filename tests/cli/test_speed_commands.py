@@ -260,6 +260,7 @@ def test_calibrate_writes_nothing_without_a_row_to_use(full: tuple[str, ...], tm
     out = tmp_path / "own.yaml"
     done = run("calibrate", write(tmp_path / "none.csv", {"gpu": "Voodoo 2"}), "--out", out, *full)
     assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("error[measurements/too-little]: no row can be fitted: ")
     assert "no row can be fitted: 1 x GPU Voodoo 2: not in the catalog" in done.err
     assert not out.exists()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from validation_inputs import PLAIN, catalog, logs, row, validated
 
 from planner.diagnostics import DiagnosticError
 from planner.physics.memory import Outcome
-from planner.validation.cells import EXCESS, PLACE, NotScored
+from planner.validation.cells import EXCESS, PLACE, NotScored, parsed
 from planner.validation.measured import measured
 from planner.validation.memory import percentile, read_log
 from planner.validation.start_up import StartUp, start_up
@@ -192,6 +194,21 @@ def test_words_for_a_blank_are_blank(blank: str) -> None:
     assert (seen.kv_tokens, seen.kv_gib, seen.weights_gib, seen.outcome) == (None, None, None, None)
     table = read_table(f"model,engine,kv_tokens,gpu\na,vllm,{blank},{blank}\n".encode(), "x.csv")
     assert (table.rows[0]["kv_tokens"], table.rows[0]["gpu"]) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1", 1.0), ("-1.5", -1.5), (".5", 0.5), ("5.", 5.0), ("+2e3", 2000.0), ("1E-2", 0.01), ("1e9999", math.inf)],
+)
+def test_numbers_are_plain(text: str, value: float) -> None:
+    assert parsed(text) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["", ".", "+", "-.", "e5", ".e5", "1e", "1_000", "1,000", "1k", "0x10", "inf", "nan", "١", "1 "]
+)
+def test_other_spellings_are_no_numbers(text: str) -> None:
+    assert parsed(text) is None
 
 
 def test_what_is_short_of_a_cache_is_below_zero_where_the_start_failed() -> None:
