@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
-import re
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from result_inputs import (
+    LATENCIES,
+    USABLE,
+    cells,
+    parsed,
+    read,
+    refusal,
+    refused,
+    text_of,
+    usable,
+    values,
+)
 from validation_inputs import catalog
 
 from planner.diagnostics import DiagnosticError
@@ -25,53 +32,10 @@ from planner.validation.result_fields import (
     named_weights,
     open_load,
 )
-from planner.validation.result_run import LEAST, MOST, lines_of
+from planner.validation.result_run import lines_of
 from planner.validation.results import formats, rows_of
 from planner.validation.speed_rows import SpeedRow, speed_row
 from planner.validation.stated import Stated
-
-FILES = Path(__file__).parents[1] / "data" / "results"
-STATED = {"gpu": "H100 SXM 80GB", "n_gpus": "1", "tp": "1", "engine": "vLLM 0.11.0", "source": "mine"}
-USABLE = sorted(path.name for path in FILES.glob("*.json") if path.name != "vllm_throughput.json")
-LATENCIES = {f"{kind}_ms_{statistic}" for kind in ("ttft", "tpot") for statistic in ("mean", "p50", "p99")}
-
-
-@cache
-def text_of(name: str) -> str:
-    return (FILES / name).read_text(encoding="utf-8")
-
-
-def parsed(name: str, **changes: Any) -> Any:
-    data = json.loads(text_of(name))
-    return data | changes if isinstance(data, dict) else data
-
-
-def read(data: Any, **stated: str) -> list[dict[str, str]]:
-    return [Stated(STATED | stated).fill_result(row) for row in rows_of(data, "result.json")]
-
-
-def cells(rows: list[dict[str, str]], *columns: str) -> list[tuple[str, ...]]:
-    return list(dict.fromkeys(tuple(row[column] for column in columns) for row in rows))
-
-
-def values(rows: list[dict[str, str]]) -> dict[str, str]:
-    return {row["metric"]: row["value"] for row in rows}
-
-
-def usable(rows: list[dict[str, str]]) -> list[dict[str, str]]:
-    return [row for row in rows if REFUSED not in row]
-
-
-def refused(data: Any) -> list[str]:
-    """The reasons of all rows that a file yields and that cannot be scored."""
-    return [row[REFUSED] for row in read(data) if REFUSED in row]
-
-
-def refusal(data: Any) -> str:
-    """The one reason of a file of which nothing can be scored."""
-    (row,) = read(data)
-    assert not any(row[column] for column in COLUMNS if column not in STATED)
-    return row[REFUSED]
 
 
 @pytest.mark.parametrize("name", USABLE)
@@ -428,67 +392,3 @@ def test_fields() -> None:
     assert open_load(2.0, 10.0, Flight(mean=4.0)) is None
     assert open_load(2.0, 13.0, Flight(mean=4.0)) == Load("open_loop", request_rate=2.0)
     assert open_load(2.0, 10.0, Flight()) is None
-
-
-KEYS = st.sampled_from(sorted(set(re.findall(r'"([\w.-]+)":', " ".join(text_of(name) for name in USABLE)))))
-SCALARS = (
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.sampled_from([10**400, "inf", "concurrency", "poisson", "ms", "tokens/sec", "true", "2025-11-14"])
-    | st.text(max_size=8)
-)
-JSON = st.recursive(
-    SCALARS,
-    lambda inside: st.lists(inside, max_size=3) | st.dictionaries(KEYS | st.text(max_size=3), inside, max_size=6),
-    max_leaves=20,
-)
-
-
-def paths_of(data: Any) -> list[tuple[str | int, ...]]:
-    """List the paths of all values inside `data`."""
-    inside = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
-    return [path for key, value in inside for path in [(key,), *((key, *rest) for rest in paths_of(value))]]
-
-
-@cache
-def places(name: str) -> list[tuple[str | int, ...]]:
-    return paths_of(parsed(name))
-
-
-def survives(data: Any) -> None:
-    """Check that `data` is refused in words or yields text whose values are numbers."""
-    try:
-        rows = read(data)
-    except DiagnosticError:
-        return
-    assert rows
-    for row in rows:
-        assert tuple(row) == (*COLUMNS, *([REFUSED] if REFUSED in row else []))
-        assert all(isinstance(cell, str) and cell.isprintable() for cell in row.values())
-    for row in usable(rows):
-        assert LEAST <= float(row["value"]) <= MOST
-        assert LEAST <= float(row["isl"]) <= MOST
-
-
-@given(JSON)
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
-def test_no_json_makes_a_traceback(data: Any) -> None:
-    survives(data)
-
-
-@given(st.sampled_from([*USABLE, "vllm_throughput.json"]), st.data())
-@settings(max_examples=600, suppress_health_check=[HealthCheck.too_slow])
-def test_no_damaged_result_makes_a_traceback(name: str, data: st.DataObject) -> None:
-    damaged = parsed(name)
-    for _ in range(data.draw(st.integers(1, 3))):
-        *above, last = data.draw(st.sampled_from(places(name)))
-        inside = damaged
-        try:
-            for key in above:
-                inside = inside[key]
-            inside[last] = data.draw(JSON)
-        except (KeyError, IndexError, TypeError):
-            continue
-    survives(damaged)
