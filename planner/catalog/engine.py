@@ -13,6 +13,8 @@ from planner.catalog.base import Record, Text, Whole
 from planner.physics.engine_memory import EngineMemory, engine_memory
 
 Generation = Literal["modern", "old", "local"]
+Beyond = Literal["", "newer", "older"]
+"""On which side of a range of versions one lies, empty inside of it."""
 KvPolicy = Literal["reserving", "preempting"]
 
 
@@ -20,8 +22,7 @@ KvPolicy = Literal["reserving", "preempting"]
 class EngineProfile:
     """What the planner knows about one engine at one version.
 
-    `versions` is the measured range whose speed constants apply, and `extrapolated` tells that the version lies outside
-    of it. `memory.versions` is the range of the memory constants, and `memory_extrapolated` tells that it was not
+    `versions` is the measured range whose speed constants apply, and `beyond` tells on which side of it the version lies. `memory.versions` is the range of the memory constants, and `memory_extrapolated` tells that it was not
     measured or does not hold the version. A `reserving` engine admits a request only when the cache of its whole answer
     is free; a `preempting` one takes cache back when it runs out.
     """
@@ -29,7 +30,7 @@ class EngineProfile:
     name: str
     version: str
     versions: str
-    extrapolated: bool
+    beyond: Beyond
     generation: Generation
     speed_class_by_vendor: Mapping[str, str]
     kv_policy: KvPolicy
@@ -38,6 +39,11 @@ class EngineProfile:
     memory: EngineMemory
     memory_extrapolated: bool
     source: str
+
+    @property
+    def extrapolated(self) -> bool:
+        """Tell whether the version lies outside of the measured range of speeds."""
+        return self.beyond != ""
 
     def supports(self, vendor: str) -> bool:
         """Tell whether the engine runs on GPUs of `vendor`."""
@@ -129,7 +135,7 @@ def profile(file: EngineFile, version: str) -> EngineProfile:
         name=file.name,
         version=version,
         versions=str(near),
-        extrapolated=not _inside(near, version),
+        beyond=_beyond(near, version),
         generation=speed.generation,
         speed_class_by_vendor=speed.speed_class,
         kv_policy=speed.kv_policy,
@@ -139,6 +145,12 @@ def profile(file: EngineFile, version: str) -> EngineProfile:
         memory_extrapolated=not (memory.measured and _inside(memory, version)),
         source=speed.source,
     )
+
+
+def _beyond(versions: _Ranged, version: str) -> Beyond:
+    if _inside(versions, version):
+        return ""
+    return "older" if version_key(version) < version_key(versions.since) else "newer"
 
 
 def _inside(versions: _Ranged, version: str) -> bool:

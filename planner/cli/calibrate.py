@@ -124,13 +124,21 @@ def _check_target(path: Path, name: str, full: bool, files: Sequence[str]) -> No
 def _memory(measurements: Measurements, catalog: Catalog) -> tuple[dict[str, Any], list[str]]:
     from planner.report.figures import count
     from planner.report.rows import table
+    from planner.report.skips import skips_data, skips_lines
     from planner.report.validation import fitted_rows, left_out_text
     from planner.validation.fit import fit, read_logs
+    from planner.validation.skips import by_reason
+    from planner.validation.table import too_little
 
     rows = measurements.table.rows
     logs, skipped = read_logs(rows, catalog)
+    if not logs:
+        refuse([too_little(f"no log can be used: {'; '.join(skips_lines(skipped))}")])
     fitted = fitted_rows(fit(logs))
-    data = {"kind": "memory", "rows": len(rows), "used": len(logs), "skipped": skipped, "constants": fitted}
+    data = {
+        "kind": "memory", "rows": len(rows), "used": len(logs), "skipped": by_reason(skipped),
+        "left_out": skips_data(skipped), "constants": fitted,
+    }  # fmt: skip
     used = f"{len(logs):,} of {count(len(rows), 'log')} used"
     return data, [
         *(table(fitted, digits=3) if fitted else ["no constant fitted"]),
@@ -143,7 +151,8 @@ def _memory(measurements: Measurements, catalog: Catalog) -> tuple[dict[str, Any
 def _speed(
     measurements: Measurements, catalog: Catalog, name: str, full: bool
 ) -> tuple[dict[str, Any], list[str], str]:
-    from planner.report.validation import MOST_REASONS, calibration_data, calibration_text
+    from planner.report.skips import skips_lines
+    from planner.report.validation import calibration_data, calibration_text
     from planner.validation.own import own_calibration
     from planner.validation.speed import (
         LEAST_ROWS,
@@ -154,22 +163,15 @@ def _speed(
         not_fitted,
         readable,
     )
-    from planner.validation.table import most_first, unusable
+    from planner.validation.table import too_little
 
     read = readable(measurements.table.rows, catalog)
     used, left = fitted_rows(read, full), not_fitted(read, full)
     if not used:
-        reasons = most_first({**read.skipped, **left})
-        why = "; ".join(f"{n:,} x {reason}" for reason, n in list(reasons.items())[:MOST_REASONS])
-        refuse([unusable(measurements.table.path, f"no row can be fitted: {why}")])
+        why = "; ".join(skips_lines([*read.skips, *left]))
+        refuse([too_little(f"no row can be fitted: {why}")])
     if full and (len(used) < LEAST_ROWS or len({row.source for row in used}) < LEAST_SOURCES):
-        refuse(
-            [
-                unusable(
-                    measurements.table.path, f"--full needs {LEAST_ROWS} rows of {LEAST_SOURCES} sources; leave it out"
-                )
-            ]
-        )
+        refuse([too_little(f"--full needs {LEAST_ROWS} rows of {LEAST_SOURCES} sources; leave it out")])
     if full:
         text = calibration_of(read, catalog, name, measurements.data)
     else:

@@ -57,6 +57,7 @@ from planner.estimate.answer import Estimate, Load, Search
 from planner.estimate.deployment import DEFAULT_ENGINE, DeploymentError, Request, deploy
 from planner.estimate.estimate import estimate as estimate_of
 from planner.physics.footprint import UnknownArchitecture
+from planner.physics.format_labels import WEIGHT_LABELS
 from planner.physics.formats import UnknownFormat
 from planner.physics.types import Architecture
 from planner.report.estimate import as_data, render
@@ -119,7 +120,7 @@ def estimate(
         expert=options.degree("--ep", ep),
         attention_data=options.degree("--dp", dp),
         decode_context=options.degree("--dcp", dcp),
-        weights=_word(weights),
+        weights=_weights(weights),
         kv=_word(kv),
         engine=engine,
         engine_version=engine_version,
@@ -188,6 +189,11 @@ def _imported(flag: str, path: str) -> Architecture:
 
 def _word(text: str | None) -> str | None:
     return None if text is None else visible(text).strip().lower()
+
+
+def _weights(text: str | None) -> str | None:
+    word = _word(text)
+    return None if word is None else WEIGHT_LABELS.get(word, word)
 
 
 def _text(lines: list[str]) -> str:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
+from types import MappingProxyType
 from typing import NoReturn, TypeVar
 
-import typer
-
-from planner.cli.exits import ExitCode
-from planner.cli.streams import note, usage_error
+from planner.cli.streams import usage_error
 from planner.report.figures import visible
 from planner.sizing.inputs import Unit, Workspace
 from planner.source.nearest import nearest
@@ -30,6 +28,7 @@ MOST_SIZE = 1e18
 """Bytes, or bytes per second: beyond this nothing exists, and products stay far from overflow."""
 KIBI, MOST_MULTIPLE = 1024, 15
 """Token counts that are written with marked thousands: up to so many times a power of two from 1,024 on."""
+NO_LABELS: Mapping[str, str] = MappingProxyType({})
 _SCALES = {"b": 1e9, "t": 1e12}
 _LONGEST_QUOTE = 40
 _GROUP = re.compile(r"0\d\d", re.ASCII)
@@ -189,12 +188,12 @@ def one_of(legal: Iterable[str]) -> Callable[[str, str], str]:
     return read
 
 
-def format_of(legal: Iterable[str]) -> Callable[[str, str], str]:
-    """Return a reader of the name of a number format, ignoring case. An unknown one is wrong input, not wrong usage."""
+def format_of(legal: Iterable[str], labels: Mapping[str, str] = NO_LABELS) -> Callable[[str, str], str]:
+    """Return a reader of the name of a number format, ignoring case; `labels` are other words for one."""
     words = tuple(legal)
 
     def read(flag: str, item: str) -> str:
-        folded = item.lower()
+        folded = labels.get(item.lower(), item.lower())
         if folded not in words:
             refuse_format(flag, item, words)
         return folded
@@ -203,11 +202,10 @@ def format_of(legal: Iterable[str]) -> Callable[[str, str], str]:
 
 
 def refuse_format(flag: str, name: str, legal: tuple[str, ...]) -> NoReturn:
-    """Say that a number format is unknown, and leave with the exit code of wrong input."""
+    """Leave with a usage error: a number format is unknown."""
     close = nearest(name.lower(), legal)
     hint = f"did you mean `{close}`? Known: " if close else "known: "
-    note(f"error[catalog/unknown-format]: {flag}: no format {quoted(name)}; {hint}{', '.join(legal)}")
-    raise typer.Exit(ExitCode.WRONG_INPUT)
+    usage_error(f"{flag}: no format {quoted(name)}; {hint}{', '.join(legal)}")
 
 
 def quoted(text: str) -> str:

@@ -105,10 +105,21 @@ def read_measurements(paths: Sequence[str], stated: Stated) -> Measurements:
     from planner.diagnostics import DiagnosticError
     from planner.validation.table import join, read_measurement_file
 
+    _check_once(paths)
     try:
         return join([read_measurement_file(*_bytes_of(path), stated) for path in paths])
     except DiagnosticError as error:
         refuse(error.diagnostics)
+
+
+def _check_once(paths: Sequence[str]) -> None:
+    """Leave with a usage error when a file is given twice: its rows would count twice, and standard input is read once."""
+    known: set[Path | str] = set()
+    for path in paths:
+        meant = path if path == STANDARD else Path(path).resolve()
+        if meant in known:
+            usage_error(f"{'standard input (-)' if path == STANDARD else path} is given twice")
+        known.add(meant)
 
 
 def _bytes_of(path: str) -> tuple[bytes, str]:

@@ -12,7 +12,8 @@ from planner.cli.streams import note, usage_error
 
 if TYPE_CHECKING:
     from planner.catalog import Catalog
-    from planner.validation.table import Measurements, Row
+    from planner.validation.cells import Row
+    from planner.validation.table import Measurements
 
 
 def _stated(name: str, help: str, metavar: str, least: int | None = None) -> Any:

@@ -19,6 +19,7 @@ from planner.cli.size_options import Format
 from planner.cli.streams import answer, note, usage_error
 from planner.diagnostics import DiagnosticError
 from planner.physics.footprint import UnknownArchitecture
+from planner.physics.format_labels import WEIGHT_LABELS
 from planner.physics.formats import KV_FORMATS, WEIGHT_FORMATS
 from planner.report.rows import as_csv, as_json
 from planner.report.sizing import render
@@ -84,7 +85,7 @@ def optional(name: str, text: str | None, read: Callable[[str, str], Any]) -> tu
 def formats(weights: str, kv: str) -> Axes:
     """Read the formats of weights and cache."""
     return {
-        "weights": grid.items("--weights", weights, grid.format_of(WEIGHT_NAMES)),
+        "weights": grid.items("--weights", weights, grid.format_of(WEIGHT_NAMES, WEIGHT_LABELS)),
         "kv": grid.items("--kv", kv, grid.format_of(KV_FORMATS)),
     }
 

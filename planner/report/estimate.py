@@ -376,7 +376,7 @@ def _speed_source(d: Deployment, speed: Speed) -> str:
     if own is not None and own.same:
         return f"{own} of this combination, put over {shipped}"
     versions = f"measured on {d.engine.name} {d.engine.versions}"
-    beyond = " (this version is newer or older)" if d.engine.extrapolated else ""
+    beyond = f" ({d.engine.version} is {d.engine.beyond})" if d.engine.beyond else ""
     others = f"; constants of this GPU: {own} of other combinations" if own is not None else ""
     return f"{shipped}, {versions}{beyond}{others}"
 

@@ -7,14 +7,14 @@ from typing import Any
 
 from planner.report.figures import count, number, share
 from planner.report.rows import table
+from planner.report.skips import place_data, skips_data, skips_lines
 from planner.validation.fit import Fitted
+from planner.validation.measured import GIB
 from planner.validation.memory import METRICS, MemoryValidation, Metric, Scored, is_right
-from planner.validation.speed import Change, Readable, SpeedMetric, SpeedValidation
-from planner.validation.start_up import GIB
-from planner.validation.table import most_first
+from planner.validation.skips import Skip, by_reason
+from planner.validation.speed import Change, Missed, Readable, SpeedMetric, SpeedValidation
 
 WORST_GROUPS = 6
-MOST_REASONS = 12
 NO_SOURCE = "(no source)"
 LEAST_WORSE = 0.002
 LINE_NAMES = {"own": "A, own rows", "published": "A, this combination published"}
@@ -27,8 +27,9 @@ def memory_data(found: MemoryValidation, crossed: MemoryValidation | None = None
         "kind": "memory",
         "rows": found.rows,
         "scorable": found.scorable,
-        "skipped": dict(found.skipped),
+        "skipped": found.skipped,
         "skipped_scorable": found.skipped_scorable,
+        "left_out": skips_data(found.skips),
         "metrics": _metrics(found),
     }
     if crossed is not None:
@@ -119,20 +120,13 @@ def memory_text(found: MemoryValidation, crossed: MemoryValidation | None = None
     )
     lines += _section("Worst groups (median error)", worst)
     lines += _section("Worst rows", table([_worst(row) for row in found.worst]) if found.worst else ())
-    return [*lines, *_reasons(f"Skipped: {count(sum(found.skipped.values()), 'row')}", found.skipped)]
+    return [*lines, *_section(f"Skipped: {count(len(found.skips), 'row')}", skips_lines(found.skips))]
 
 
 def _section(heading: str, lines: Iterable[str]) -> list[str]:
     """Return lines under their heading, nothing when there are none."""
     shown = [f"  {line}" for line in lines]
     return ["", heading, *shown] if shown else []
-
-
-def _reasons(heading: str, counts: Mapping[str, int]) -> list[str]:
-    """Return how many rows were left out by reason, the most frequent first."""
-    shown = [f"{n:,} x {reason}" for reason, n in list(counts.items())[:MOST_REASONS]]
-    more = len(counts) - len(shown)
-    return _section(heading, [*shown, *([f"{count(more, 'more reason')}; --format json has all"] if more else [])])
 
 
 def _summary(name: str, found: MemoryValidation, crossed: MemoryValidation | None) -> Mapping[str, Any]:
@@ -201,15 +195,30 @@ def speed_data(found: SpeedValidation, crossed: SpeedValidation | None = None) -
         "rows": found.rows,
         "scorable": found.scorable,
         "scored": found.scored,
-        "skipped": dict(found.skipped),
+        "skipped": found.skipped,
         "skipped_scorable": found.skipped_scorable,
+        "left_out": skips_data(found.skips),
         "metrics": {name: _speed_metric(metric) for name, metric in found.metrics.items()},
         "band_coverage": _coverage_data(found),
+        "worst": [_missed_data(missed) for missed in found.worst],
     }
     if crossed is not None:
         metrics = {name: _speed_metric(metric) for name, metric in crossed.metrics.items()}
         data["cross_validated"] = {"metrics": metrics, "band_coverage": _coverage_data(crossed)}
     return data
+
+
+def _missed_data(missed: Missed) -> dict[str, Any]:
+    row = missed.row
+    return {
+        **place_data(row.place),
+        "metric": row.target.name,
+        "statistic": row.target.statistic,
+        "source": row.source,
+        "gpu": row.gpu,
+        "model": row.arch.name,
+        "error": missed.error,
+    }
 
 
 def _coverage_data(found: SpeedValidation) -> dict[str, Any]:
@@ -267,9 +276,24 @@ def speed_text(found: SpeedValidation, crossed: SpeedValidation | None = None) -
         + "; ".join(f"{kind} {share(part)} of {n:,}" for kind, (n, part) in of.items())
         for name, of in judged.coverage.items()
     )
+    rows_off = table([_missed(missed) for missed in judged.worst]) if judged.worst else ()
+    lines += _section(f"Worst rows ({seen})", rows_off)
     lines += _section(f"Rows inside the 80 % band of their class, {seen}{', bands as well' if crossed else ''}", inside)
-    skipped = count(sum(found.skipped.values()), "row")
-    return [*lines, *_reasons(f"Skipped: {skipped}, {found.skipped_scorable:,} of them scorable", found.skipped)]
+    heading = f"Skipped: {count(len(found.skips), 'row')}, {found.skipped_scorable:,} of them scorable"
+    return [*lines, *_section(heading, skips_lines(found.skips))]
+
+
+def _missed(missed: Missed) -> Mapping[str, Any]:
+    row = missed.row
+    return {
+        "metric": row.target.name,
+        "statistic": row.target.statistic,
+        "model": row.arch.name,
+        "gpu": row.gpu,
+        "engine": row.engine.name,
+        "error": _percent(missed.error, signed=True),
+        "row": row.place,
+    }
 
 
 def _speed_summary(name: str, found: SpeedValidation, crossed: SpeedValidation | None) -> Mapping[str, Any]:
@@ -287,7 +311,7 @@ def _two(metric: SpeedMetric) -> str:
 
 
 def calibration_data(
-    name: str, full: bool, read: Readable, left: Mapping[str, int], changes: Sequence[Change]
+    name: str, full: bool, read: Readable, left: Sequence[Skip], changes: Sequence[Change]
 ) -> dict[str, Any]:
     """Return what a speed calibration changed, in sample. Errors are fractions; `left` counts rows scored but not fitted."""
     return {
@@ -296,8 +320,9 @@ def calibration_data(
         "full": full,
         "rows": read.total,
         "used": len(read.rows),
-        "skipped": dict(read.skipped),
-        "not_fitted": dict(left),
+        "skipped": by_reason(read.skips),
+        "not_fitted": by_reason(left),
+        "left_out": skips_data([*read.skips, *left]),
         "metrics": {
             c.metric: {"rows": c.rows, "median_ape_before": c.before, "median_ape_after": c.after} for c in changes
         },
@@ -305,7 +330,7 @@ def calibration_data(
 
 
 def calibration_text(
-    name: str, full: bool, read: Readable, left: Mapping[str, int], changes: Sequence[Change]
+    name: str, full: bool, read: Readable, left: Sequence[Skip], changes: Sequence[Change]
 ) -> list[str]:
     """Return what a speed calibration changed for people."""
     what = "all constants" if full else "levels"
@@ -315,15 +340,20 @@ def calibration_text(
     ]
     used = f"{len(read.rows):,} of {count(read.total, 'row')} used"
     lines = [f"{name}: {what}, {used}; errors in sample", *(f"  {line}" for line in table(rows))]
-    worse = [c.metric for c in changes if c.after > c.before + LEAST_WORSE]
+    worse = [c for c in changes if c.after > c.before + LEAST_WORSE]
     if worse:
         lines += [
             "",
-            f"Worse than before: {', '.join(worse)}. These rows disagree among themselves; planner validate names them.",
+            f"Worse than before: {', '.join(c.metric for c in worse)}. These rows disagree among themselves, most of all:",
+            *(
+                f"  {m.row.place}: {c.metric} {_percent(m.error, signed=True)} off afterwards"
+                for c in worse
+                for m in c.worst
+            ),
         ]
-    return lines + left_out_text({**read.skipped, **left}, "row")
+    return lines + left_out_text([*read.skips, *left], "row")
 
 
-def left_out_text(reasons: Mapping[str, int], noun: str) -> list[str]:
+def left_out_text(skips: Sequence[Skip], noun: str) -> list[str]:
     """Return how many rows or logs a calibration leaves out by reason, nothing when it uses all."""
-    return _reasons(f"Left out: {count(sum(reasons.values()), noun)}", most_first(reasons))
+    return _section(f"Left out: {count(len(skips), noun)}", skips_lines(skips))

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from planner.catalog import Catalog
 from planner.physics.memory import EngineMemory
+from planner.validation.cells import Row
 from planner.validation.fit import Fitted, Log, fit, usable_logs, with_constants
 from planner.validation.memory import MemoryValidation, validate_memory
 from planner.validation.start_up import StartUp
-from planner.validation.table import Row
 
 
 def cross_validate(rows: Sequence[Row], catalog: Catalog) -> MemoryValidation:

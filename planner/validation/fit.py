@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import log2
@@ -11,10 +10,11 @@ from typing import Any
 
 from planner.catalog import Catalog
 from planner.physics.engine_memory import WIDE_BYTES, EngineMemory, feed_forward_width
-from planner.physics.memory import UnknownArchitecture, UnknownFormat
-from planner.validation.memory import predict
-from planner.validation.start_up import GIB, Measured, NotScored, StartUp, measured, start_up
-from planner.validation.table import Row, most_first
+from planner.validation.cells import Row
+from planner.validation.measured import GIB, Measured
+from planner.validation.memory import UNREAD, predict, read_log
+from planner.validation.skips import Skip, skip
+from planner.validation.start_up import StartUp
 
 SMALL_VOCABULARY = 100_000
 """Below this vocabulary the forward pass is the peak; above it sampling is, unless a whole long prompt is one batch."""
@@ -43,19 +43,16 @@ class Log:
     seen: Measured
 
 
-def read_logs(rows: Sequence[Row], catalog: Catalog) -> tuple[list[Log], dict[str, int]]:
-    """Return the rows that the memory model can compute, and how many others there are by reason."""
+def read_logs(rows: Sequence[Row], catalog: Catalog) -> tuple[list[Log], list[Skip]]:
+    """Return the rows that the memory model can compute, and the others with their reasons."""
     logs: list[Log] = []
-    left_out: Counter[str] = Counter()
+    left_out: list[Skip] = []
     for number, row in enumerate(rows, start=2):
         try:
-            log = Log(start_up(row, catalog, number), measured(row))
-            predict(log.start, log.start.memory)
-        except (NotScored, UnknownArchitecture, UnknownFormat) as reason:
-            left_out[str(reason)] += 1
-        else:
-            logs.append(log)
-    return logs, most_first(left_out)
+            logs.append(Log(*read_log(row, catalog, number)))
+        except UNREAD as reason:
+            left_out.append(skip(row, reason))
+    return logs, left_out
 
 
 def usable_logs(rows: Sequence[Row], catalog: Catalog) -> list[Log]:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from planner.catalog import Catalog
 from planner.physics.memory import EngineMemory, HbmBudget, Outcome, UnknownArchitecture, UnknownFormat, hbm_budget
-from planner.validation.start_up import GIB, Measured, NotScored, StartUp, measured, start_up
-from planner.validation.table import Row, most_first
+from planner.validation.cells import NotScored, Row
+from planner.validation.measured import GIB, Measured, check_counts, check_weights, measured
+from planner.validation.skips import Skip, by_reason, skip
+from planner.validation.start_up import StartUp, start_up
 
 METRICS = ("weights_gib", "kv_gib", "kv_tokens", "max_concurrency")
 PARTS = ("weights", "activations", "runtime", "graphs")
 WORST_ROWS = 8
 P90 = 0.9
+UNREAD = (NotScored, UnknownArchitecture, UnknownFormat)
+"""What is raised for a row that cannot be scored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +71,26 @@ class MemoryValidation:
     """The answer: how many rows there were, why some were skipped, and how far off the rest is."""
 
     rows: int
-    scorable: int
-    skipped: Mapping[str, int]
-    skipped_scorable: int
+    skips: tuple[Skip, ...]
     scored: tuple[Scored, ...]
     metrics: Mapping[str, Metric]
     outcome_rows: int
     outcome_right: int
+
+    @property
+    def scorable(self) -> int:
+        """Number of rows that state enough."""
+        return self.rows - len(self.skips) + self.skipped_scorable
+
+    @property
+    def skipped(self) -> dict[str, int]:
+        """Rows that were not scored, by reason."""
+        return by_reason(self.skips)
+
+    @property
+    def skipped_scorable(self) -> int:
+        """Number of rows that state enough and were not scored all the same."""
+        return sum(s.scorable for s in self.skips)
 
     @property
     def outcome_accuracy(self) -> float:
@@ -95,28 +111,30 @@ def own_constants(start: StartUp) -> EngineMemory:
     return start.memory
 
 
+def read_log(row: Row, catalog: Catalog, number: int) -> tuple[StartUp, Measured]:
+    """Return the inputs of a row and what it measured. Raises one of `UNREAD` for a row that cannot be scored."""
+    start = start_up(row, catalog, number)
+    seen = measured(row, start.card_gib)
+    check_weights(seen, start.arch, start.layout.gpus)
+    budget = predict(start, start.memory)
+    check_counts(seen, budget, start.max_model_len, start.layout.attention_data, start.card_gib)
+    return start, seen
+
+
 def validate_memory(rows: Sequence[Row], catalog: Catalog, constants: Constants = own_constants) -> MemoryValidation:
     """Score all rows. `constants` may replace the engine constants by others, for cross-validation."""
-    skipped: Counter[str] = Counter()
-    lost = unscorable = 0
+    skips: list[Skip] = []
     scored: list[Scored] = []
     for number, row in enumerate(rows, start=2):
         try:
-            start = start_up(row, catalog, number)
-            scored.append(_score(start, measured(row), constants(start)))
-        except NotScored as reason:
-            skipped[reason.reason] += 1
-            lost += reason.scorable
-            unscorable += not reason.scorable
-        except (UnknownArchitecture, UnknownFormat) as error:
-            skipped[str(error)] += 1
-            lost += 1
+            start, seen = read_log(row, catalog, number)
+            scored.append(_score(start, seen, constants(start)))
+        except UNREAD as reason:
+            skips.append(skip(row, reason))
     told = [s for s in scored if s.seen.outcome is not None]
     return MemoryValidation(
         rows=len(rows),
-        scorable=len(rows) - unscorable,
-        skipped=most_first(skipped),
-        skipped_scorable=lost,
+        skips=tuple(skips),
         scored=tuple(scored),
         metrics={name: _metric(name, scored) for name in METRICS},
         outcome_rows=len(told),

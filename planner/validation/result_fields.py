@@ -6,17 +6,15 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from planner.catalog.canonical import tidy
+from planner.validation.result_run import Metric, Unusable
 
 COLUMNS = (
     "source", "url", "date", "engine", "gpu", "n_gpus", "tp", "pp", "parallel_extra", "model", "weight_dtype", "kv_dtype",
     "isl", "osl", "scenario", "concurrency", "batch", "request_rate", "metric", "value", "notes",
 )  # fmt: skip
 """Columns of published speed measurements, in the order in which tables print them."""
-LEAST, MOST = 1e-9, 1e12
-"""Numbers outside are no measurements, whatever the unit."""
 LAST_SECOND = 4_102_444_800.0
 """Seconds since 1970 of the year 2100: the last date a file may state."""
 PEAK_DEVIATIONS = 4.0
@@ -36,8 +34,6 @@ WEIGHT_MARKS = {
 }  # fmt: skip
 """Weight formats by the marks in names of builds, the most telling first."""
 
-Fields = Mapping[str, Any]
-
 
 @dataclass(frozen=True, slots=True)
 class Load:
@@ -49,6 +45,14 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
+class ResultRow:
+    """One measurement of a file as cells of a table, and why it cannot be scored where that is so."""
+
+    cells: dict[str, str]
+    wrong: Unusable | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Flight:
     """Requests in flight as a tool measured them, None where it did not: their mean and the most at once."""
 
@@ -56,31 +60,11 @@ class Flight:
     peak: float | None = None
 
 
-def fields(data: object) -> Fields:
-    """Return an object of the file, or an empty one where the file has something else."""
-    return data if isinstance(data, Mapping) else {}
-
-
-def inner(data: object, *keys: str) -> Any:
+def inner(data: object, *keys: str) -> object:
     """Return what lies under a path of keys, None where the path ends early."""
     for key in keys:
-        data = fields(data).get(key)
+        data = data.get(key) if isinstance(data, Mapping) else None
     return data
-
-
-def number(value: object) -> float | None:
-    """Return a positive number of believable size, None for anything else. A list of one number is that number."""
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if LEAST <= value <= MOST else None
-
-
-def whole(value: object) -> float | None:
-    """Return a positive whole number, None for anything else."""
-    found = number(value)
-    return found if found is not None and found == math.floor(found) else None
 
 
 def text(value: object) -> str:
@@ -102,23 +86,21 @@ def shown(value: float | None) -> str:
     return "" if value is None else f"{value:.12g}"
 
 
-def scaled(value: float | None, factor: float) -> float | None:
-    """Return a number in another unit, None for None."""
-    return None if value is None else value * factor
+def scaled(value: Metric, factor: float) -> Metric:
+    """Return a number in another unit, and what is no number as it is."""
+    return value * factor if isinstance(value, float) else value
 
 
-def ratio(total: object, count: object) -> float | None:
-    """Return a mean from a total and a count, None where either is unusable."""
-    above, below = number(total), number(count)
-    return None if above is None or below is None else above / below
+def ratio(total: float | None, count: float | None) -> float | None:
+    """Return a mean from a total and a count, None without either."""
+    return None if total is None or count is None else total / count
 
 
 def day(seconds: object) -> str:
     """Return the date of a time in seconds since 1970, empty for anything else."""
-    found = number(seconds)
-    if found is None or found > LAST_SECOND:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0.0 < seconds <= LAST_SECOND:
         return ""
-    return datetime.fromtimestamp(found, UTC).date().isoformat()
+    return datetime.fromtimestamp(seconds, UTC).date().isoformat()
 
 
 def iso_day(stamp: object) -> str:
@@ -161,8 +143,11 @@ def _is_free(bound: float, flight: Flight) -> bool:
 
 
 def loaded_rows(
-    known: Mapping[str, str], load: Load | None, lengths: tuple[float | None, float | None], metrics: Mapping[str, float | None]
-) -> list[dict[str, str]]:  # fmt: skip
+    known: Mapping[str, str],
+    load: Load | None,
+    lengths: tuple[float | None, float | None],
+    metrics: Mapping[str, Metric],
+) -> list[ResultRow]:
     """Return a row for each metric with a value, none where the load or a mean length (prompt, output tokens) is open.
 
     The rate of output tokens is kept for closed loops only: elsewhere it says what was sent, not what could be served.
@@ -179,11 +164,23 @@ def loaded_rows(
         "request_rate": shown(load.request_rate),
     }
     return [
-        base | {"metric": metric, "value": shown(value)}
-        for metric, value in metrics.items()
-        if number(value) is not None
-        and (load.scenario in ("closed_loop", "offline_max") or not metric.startswith("output"))
+        ResultRow(base | {"metric": metric}, value)
+        if isinstance(value, Unusable)
+        else ResultRow(base | {"metric": metric, "value": shown(value)})
+        for metric, value in _in_order(metrics).items()
+        if value is not None and (load.scenario in ("closed_loop", "offline_max") or not metric.startswith("output"))
     ]
+
+
+def _in_order(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
+    """Return the metrics; a median above the 99th percentile of the same kind is impossible, and so are both."""
+    found = dict(metrics)
+    for metric, median in metrics.items():
+        high = metrics.get(metric.replace("_p50", "_p99"))
+        if metric.endswith("_p50") and isinstance(median, float) and isinstance(high, float) and median > high:
+            wrong = Unusable((), f"impossible: {metric} {median:g} is above {metric[:-3]}p99 {high:g}")
+            found |= {metric: wrong, metric.replace("_p50", "_p99"): wrong}
+    return found
 
 
 def known_cells(**found: str) -> dict[str, str]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 import numpy as np
@@ -18,13 +17,13 @@ from planner.physics.constants import SpeedConstants
 from planner.physics.memory import UnknownArchitecture, UnknownFormat
 from planner.source import parse
 from planner.validation.calibration_file import calibration_text
+from planner.validation.cells import NotScored, Row
 from planner.validation.memory import percentile
+from planner.validation.skips import Skip, by_reason, skip
 from planner.validation.speed_fit import Fit, fit, make_problem, point_of
 from planner.validation.speed_levels import FIRST, LEVELLED, LeftOut, bands, leave_sources_out, line_of
 from planner.validation.speed_predict import Array, Batch, predict
 from planner.validation.speed_rows import SpeedRow, speed_row
-from planner.validation.start_up import NotScored
-from planner.validation.table import Row, most_first
 
 NAMES = (
     "output_tok_s_offline", "output_tok_s_closed_loop", "static_latency", "decode_tok_s_batch1", "tpot_ms", "ttft_ms", "prefill",
@@ -32,6 +31,7 @@ NAMES = (
 )  # fmt: skip
 REPORTED_ONLY = frozenset({"tail_ms", "mlperf_latency"})
 """Metrics without a target: percentiles and servers near their limit, of which mean values say little."""
+WORST_ROWS, WORST_OF_METRIC = 8, 3
 LEAST_RANKED = 4
 LEAST_ROWS, LEAST_SOURCES = 200, 3
 """What a fit of all constants needs at least: some sixty numbers, and sources to leave out."""
@@ -67,16 +67,44 @@ class SpeedMetric:
 
 
 @dataclass(frozen=True, slots=True)
+class Missed:
+    """A row with the error of its prediction, (predicted - measured) / measured."""
+
+    row: SpeedRow
+    error: float
+
+
+def furthest_off(rows: Sequence[SpeedRow], residuals: Array, most: int) -> tuple[Missed, ...]:
+    """Return the rows whose predictions are furthest off by their factor, the worst first."""
+    order = sorted(range(len(rows)), key=lambda i: (-abs(residuals[i]), i))
+    return tuple(Missed(rows[i], math.expm1(residuals[i])) for i in order[:most])
+
+
+@dataclass(frozen=True, slots=True)
 class SpeedValidation:
     """The answer of `planner validate` for speed measurements; `coverage` maps line of the bands and kind to the share in it."""
 
     rows: int
-    scorable: int
-    skipped: Mapping[str, int]
-    skipped_scorable: int
+    skips: tuple[Skip, ...]
     scored: int
     metrics: Mapping[str, SpeedMetric]
     coverage: Mapping[str, Mapping[str, tuple[int, float]]]
+    worst: tuple[Missed, ...] = ()
+
+    @property
+    def scorable(self) -> int:
+        """Number of rows that state enough."""
+        return self.rows - len(self.skips) + self.skipped_scorable
+
+    @property
+    def skipped(self) -> dict[str, int]:
+        """Rows that were not scored, by reason."""
+        return by_reason(self.skips)
+
+    @property
+    def skipped_scorable(self) -> int:
+        """Number of rows that state enough and were not scored all the same."""
+        return sum(s.scorable for s in self.skips)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,30 +113,22 @@ class Readable:
 
     rows: tuple[SpeedRow, ...]
     total: int
-    unscorable: int
-    skipped: Mapping[str, int]
-    skipped_scorable: int
+    skips: tuple[Skip, ...] = ()
 
 
 def readable(rows: Sequence[Row], catalog: Catalog) -> Readable:
     """Read all rows of a table of measurements."""
     found: list[SpeedRow] = []
-    skipped: Counter[str] = Counter()
-    unscorable = lost = 0
+    skips: list[Skip] = []
     for number, row in enumerate(rows, start=2):
         try:
             read = speed_row(row, catalog, number)
             Batch.of([read])
-        except NotScored as reason:
-            skipped[reason.reason] += 1
-            unscorable += not reason.scorable
-            lost += reason.scorable
-        except (UnknownArchitecture, UnknownFormat, ValueError) as error:
-            skipped[str(error)] += 1
-            lost += 1
+        except (NotScored, UnknownArchitecture, UnknownFormat, ValueError) as reason:
+            skips.append(skip(row, reason))
         else:
             found.append(read)
-    return Readable(tuple(found), len(rows), unscorable, most_first(skipped), lost)
+    return Readable(tuple(found), len(rows), tuple(skips))
 
 
 def validate_speed(read: Readable, catalog: Catalog) -> SpeedValidation:
@@ -154,11 +174,11 @@ def fitted_rows(read: Readable, full: bool) -> list[SpeedRow]:
     return [row for row in read.rows if row.target.name in LEVELLED or (full and row.target.name not in REPORTED_ONLY)]
 
 
-def not_fitted(read: Readable, full: bool) -> dict[str, int]:
-    """Count the rows that are scored and that a calibration does not use, by the reason."""
-    names = Counter(row.target.name for row in read.rows)
-    names -= Counter(row.target.name for row in fitted_rows(read, full))
-    return most_first({f"{name}: {_why_not_fitted(name)}": n for name, n in names.items()})
+def not_fitted(read: Readable, full: bool) -> list[Skip]:
+    """Return the rows that are scored and that a calibration does not use, with the reason."""
+    used = {id(row) for row in fitted_rows(read, full)}
+    left = (row for row in read.rows if id(row) not in used)
+    return [Skip(row.place, f"{row.target.name}: {_why_not_fitted(row.target.name)}", True) for row in left]
 
 
 def _why_not_fitted(name: str) -> str:
@@ -180,7 +200,7 @@ def fit_speed(read: Readable, catalog: Catalog, from_priors: bool) -> tuple[Fit,
 def cross_validated(read: Readable, catalog: Catalog) -> SpeedValidation:
     """Score the rows with constants, levels and bands fitted to all other sources of the same table."""
     found, out = fit_speed(read, catalog, from_priors=False)
-    kept = Readable(found.problem.batch.rows, read.total, read.unscorable, read.skipped, read.skipped_scorable)
+    kept = replace(read, rows=found.problem.batch.rows)
     widths = _widths_of_others(kept.rows, out)
     judged = _Judged(out.residuals, out.lines, _within(kept.rows, out.residuals, out.lines, widths))
     return _validation(kept, judged, found.problem.base)
@@ -211,12 +231,16 @@ def calibration_of(read: Readable, catalog: Catalog, name: str, data: bytes) -> 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Median size of the error (as a fraction) of one metric over all rows, before and after a calibration."""
+    """Median size of the error (as a fraction) of one metric over all rows, before and after a calibration.
+
+    `worst` are the rows that are furthest off afterwards.
+    """
 
     metric: str
     rows: int
     before: float
     after: float
+    worst: tuple[Missed, ...]
 
 
 def compared(read: Readable, catalog: Catalog, text: str, full: bool) -> tuple[Change, ...]:
@@ -228,12 +252,15 @@ def compared(read: Readable, catalog: Catalog, text: str, full: bool) -> tuple[C
     after = SpeedConstants.from_mapping(whole)
     batch = Batch.of(read.rows)
     measured = np.array([row.value for row in read.rows])
-    errors = [np.abs(predict(batch, constants) / measured - 1.0) for constants in (before, after)]
+    residuals = [np.log(predict(batch, constants) / measured) for constants in (before, after)]
+    errors = [np.abs(np.expm1(residual)) for residual in residuals]
     found = []
     for name in NAMES:
         members = [i for i, row in enumerate(read.rows) if row.target.name == name]
         if members:
-            found.append(Change(name, len(members), *(float(np.median(e[members])) for e in errors)))
+            medians = [float(np.median(e[members])) for e in errors]
+            worst = furthest_off([read.rows[i] for i in members], residuals[1][members], WORST_OF_METRIC)
+            found.append(Change(name, len(members), medians[0], medians[1], worst))
     return tuple(found)
 
 
@@ -241,12 +268,11 @@ def _validation(read: Readable, judged: _Judged, constants: SpeedConstants) -> S
     metrics = {name: _metric(name, read.rows, judged, constants) for name in NAMES}
     return SpeedValidation(
         rows=read.total,
-        scorable=read.total - read.unscorable,
-        skipped=read.skipped,
-        skipped_scorable=read.skipped_scorable,
+        skips=read.skips,
         scored=len(read.rows),
         metrics={name: metric for name, metric in metrics.items() if metric.rows},
         coverage=_coverage(read.rows, judged),
+        worst=furthest_off(read.rows, judged.residuals, WORST_ROWS),
     )
 
 

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import re
 
-_WEIGHTS = {
-    "fp16": "bf16", "bf16": "bf16", "fp8": "fp8", "int8": "int8", "int8 (eetq)": "int8", "fp4": "nvfp4",
-    "nvfp4": "nvfp4", "mxfp4": "mxfp4", "q4_k_m": "q4_k_m", "q8_0": "q8_0", "int4": "int4", "uint4": "int4", "awq": "int4",
-    "4-bit awq": "int4", "4-bit gptq": "int4", "gptq": "int4", "4-bit gguf": "q4_k_m", "w4a16": "int4",
-}  # fmt: skip
-WEIGHT_WORDS = (*sorted(_WEIGHTS), "exl2 4.0 bpw")
+from planner.physics.format_labels import WEIGHT_LABELS
+
+WEIGHT_WORDS = (*sorted(WEIGHT_LABELS), "exl2 4.0 bpw")
 """What a weight format can be called, the last one with any number of bits."""
 KV_WORDS = ("auto", "bf16", "fp16", "fp8", "int8")
 _EXL2 = re.compile(r"exl2 (?P<bits>\d\.\d) bpw")
 
 
 def weight_format(stated: str) -> str | None:
-    """Return the weight format that a word stands for, ignoring case, None for a word that is not known."""
-    word = stated.casefold()
-    bits = _EXL2.fullmatch(word)
-    if bits:
-        return "q3_k_m" if float(bits["bits"]) < 4.0 else "q4_k" if float(bits["bits"]) < 5.0 else "q5_k"
-    return _WEIGHTS.get(word)
+    """Return the weight format that a word stands for, ignoring case, None for a word that is not known.
+
+    The speed model counts all 16-bit formats as one.
+    """
+    bits = stated_bits(stated)
+    if bits is not None:
+        return "q3_k_m" if bits < 4.0 else "q4_k" if bits < 5.0 else "q5_k"
+    found = WEIGHT_LABELS.get(stated.casefold())
+    return "bf16" if found == "fp16" else found
+
+
+def stated_bits(stated: str) -> float | None:
+    """Return the bits per weight that a word states itself, None for others. The format of such a word is the nearest."""
+    bits = _EXL2.fullmatch(stated.casefold())
+    return float(bits["bits"]) if bits else None
 
 
 def kv_format(stated: str) -> str:

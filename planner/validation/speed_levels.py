@@ -14,7 +14,8 @@ from planner.physics.bands import CLASSES, OWN, OWN_ROWS, PUBLISHED, Coverage, C
 from planner.physics.constants import Combination
 from planner.validation.speed_fit import Fit, group_weight, left_out
 from planner.validation.speed_predict import Array, Index
-from planner.validation.speed_rows import RATES, SpeedRow
+from planner.validation.speed_rows import SpeedRow
+from planner.validation.speed_targets import RATES
 
 LEVELLED = frozenset(
     {

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, replace
 
 from planner.catalog import Catalog, UnknownName
 from planner.catalog.canonical import tidy
-from planner.physics.memory import EngineMemory, Outcome, UnknownArchitecture, UnknownFormat, weights_bytes
+from planner.physics.format_labels import WEIGHT_LABELS, WIDE_LABELS
+from planner.physics.memory import EngineMemory, weights_bytes
 from planner.physics.types import Architecture, Device, Layout
-from planner.validation.table import EXCESS, Row
+from planner.validation.cells import PLACE, Kind, NotScored, Row, number, refuse_unreadable
+from planner.validation.impossible import check_layout
+from planner.validation.measured import GIB, LARGEST_GIB, ROUNDING
+from planner.validation.skips import name_reason
 
-GIB = 2.0**30
 MOST_GPUS = 64
-WIDE = {
-    "bf16": "bf16",
-    "bfloat16": "bf16",
-    "fp16": "fp16",
-    "float16": "fp16",
-    "half": "fp16",
-    "fp32": "fp32",
-    "float32": "fp32",
-}
-WEIGHT_LABELS = WIDE | {
-    "fp8": "fp8", "w8a8-fp8": "fp8", "int8": "int8", "w8a8": "int8", "w8a16": "int8", "int4": "int4", "awq": "int4",
-    "gptq": "int4", "w4a16": "int4", "autoround": "int4", "nvfp4": "nvfp4", "fp4": "nvfp4", "mxfp4": "mxfp4", "bnb4": "nf4",
-    "nf4": "nf4", "bnb8": "int8", "q8_0": "q8_0", "q6_k": "q6_k", "q5_k_m": "q5_k_m", "q4_k_m": "q4_k_m", "q3_k_m": "q3_k_m",
-}  # fmt: skip
-"""Weight formats by the labels of logs."""
-KV_LABELS = WIDE | {
+TOTAL = Kind("memory of a card in GiB", 1.0, LARGEST_GIB)
+SHARE = Kind("share of memory (above 0, at most 1)", 0.0, 1.0, above=True)
+COUNT = Kind("count", 1.0, 1e8, whole=True)
+KV_LABELS = WIDE_LABELS | {
     "fp8": "fp8",
     "fp8_e4m3": "fp8",
     "fp8_e5m2": "fp8",
@@ -45,18 +35,9 @@ _VERSION = re.compile(r"\d+\.\d+|b\d+")
 _ISSUE = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+)\s+(?:PR\s*)?#\s*(?P<number>\d{1,7})")
 
 
-class NotScored(Exception):  # noqa: N818
-    """A row that cannot be scored; `scorable` tells whether it states enough and the planner is what is lacking."""
-
-    def __init__(self, reason: str, scorable: bool) -> None:
-        self.reason = reason
-        self.scorable = scorable
-        super().__init__(reason)
-
-
 @dataclass(frozen=True, slots=True)
 class StartUp:
-    """Inputs of one start-up; `defaults` names what the row left blank."""
+    """Inputs of one start-up; `defaults` names what the row left blank. No log of `card_gib` prints more than that."""
 
     case: str
     source: str
@@ -65,6 +46,7 @@ class StartUp:
     arch: Architecture
     arch_class: str
     device: Device
+    card_gib: float
     layout: Layout
     weights: str
     kv: str
@@ -75,43 +57,6 @@ class StartUp:
     chunked: bool
     memory_fraction: float
     defaults: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """What a log prints, None where it does not. Sizes in GiB per GPU, as printed."""
-
-    weights_gib: float | None
-    activation_gib: float | None
-    runtime_gib: float | None
-    graphs_gib: float | None
-    kv_gib: float | None
-    kv_tokens: float | None
-    max_concurrency: float | None
-    outcome: Outcome | None
-
-
-def measured(row: Row) -> Measured:
-    """Return the measured side of a row. Cells that are no numbers count as blank."""
-    return Measured(
-        weights_gib=_number(row, "weights_gib_per_gpu"),
-        activation_gib=_number(row, "activation_gib"),
-        runtime_gib=_number(row, "non_torch_gib"),
-        graphs_gib=_number(row, "cudagraph_gib"),
-        kv_gib=_number(row, "kv_gib_per_gpu"),
-        kv_tokens=_number(row, "kv_tokens"),
-        max_concurrency=_number(row, "max_concurrency"),
-        outcome=_outcome(row.get("outcome", "")),
-    )
-
-
-def _outcome(text: str) -> Outcome | None:
-    folded = text.casefold()
-    if folded.startswith("ok"):
-        return Outcome.OK
-    if folded.startswith("oom"):
-        return Outcome.OOM
-    return Outcome.KV_TOO_SMALL if folded.replace("_", " ").startswith("kv too small") else None
 
 
 def start_up(row: Row, catalog: Catalog, number: int) -> StartUp:
@@ -128,25 +73,25 @@ class _Reader:
     def __init__(self, row: Row, catalog: Catalog, number: int) -> None:
         self._row = row
         self._catalog = catalog
-        self._case = tidy(row.get("case_id", "") or f"row {number}")
+        self._case = tidy(row.get("case_id", "") or row.get(PLACE, "") or f"row {number}")
         self._defaults: list[str] = []
 
     def read(self) -> StartUp:
         row = self._row
-        if EXCESS in row:
-            raise NotScored("more cells than columns", scorable=True)
+        refuse_unreadable(row)
         if row.get("model_inferred", "").casefold() in {"yes", "true", "1"}:
             raise NotScored("the model is inferred", scorable=False)
         if not row.get("model", ""):
             raise NotScored("no model is named", scorable=False)
         label = self._label()
-        device = self._device()
+        device, card_gib = self._device()
         arch = self._catalog.architecture(label)
         engine, version = self._engine()
         memory = self._catalog.engine(engine, version).memory
         weights = self._weights(arch)
         kv = self._kv(weights)
         layout = self._layout(arch, device, weights)
+        check_layout(arch, layout, engine)
         longest = self._whole("max_model_len")
         if longest is None:
             longest = arch.max_position
@@ -159,6 +104,7 @@ class _Reader:
             arch=arch,
             arch_class=tidy(row.get("arch_class", "")) or arch_class(arch),
             device=device,
+            card_gib=card_gib,
             layout=layout,
             weights=weights,
             kv=kv,
@@ -176,14 +122,17 @@ class _Reader:
         named = self._row["model"]
         try:
             label = self._catalog.model_label(named)
-        except UnknownName:
-            raise NotScored(f"model {tidy(named)}: not in the catalog", self._memory_known()) from None
+        except UnknownName as error:
+            raise NotScored(name_reason("model", named, error), self._memory_known()) from None
         if label.absent:
             raise NotScored(f"model: {label.absent}", label.absent != "names no model" and self._memory_known())
         return label.name
 
     def _memory_known(self) -> bool:
-        return bool(_number(self._row, "total_gpu_gib") or self._known_gpu())
+        return bool(self._stated_gib() or self._known_gpu())
+
+    def _stated_gib(self) -> float | None:
+        return number(self._row, "total_gpu_gib", TOTAL)
 
     def _known_gpu(self) -> str:
         named = self._row.get("gpu", "")
@@ -192,20 +141,32 @@ class _Reader:
         except UnknownName:
             return ""
 
-    def _device(self) -> Device:
-        total = _number(self._row, "total_gpu_gib")
+    def _device(self) -> tuple[Device, float]:
+        """Return the device, and the most that its card can hold in GiB: as stated, else the larger of both figures."""
+        total = self._stated_gib()
         name = self._known_gpu()
-        if total is not None and not 1.0 <= total <= 10_000.0:
-            raise NotScored("the total memory is impossible", scorable=True)
-        if name:
-            device = self._catalog.gpu(name).device()
-            return replace(device, usable_bytes=total * GIB) if total else device
+        if not name and total is None:
+            raise NotScored(self._no_gpu(), scorable=False)
+        if not name:
+            assert total is not None
+            named = tidy(self._row.get("gpu", "")) or "GPU"
+            return Device(named, "", "", total * GIB, 1.0, {"bf16": 1.0}, "pcie", 0.0, 1, 1.0), total
+        entry = self._catalog.gpu(name)
+        device, label = entry.device(), max(entry.memory.label_gb, entry.memory.usable_gib)
         if total is None:
-            reason = f"GPU {tidy(self._row['gpu'])}: not in the catalog" if self._row.get("gpu") else "no GPU is named"
-            raise NotScored(reason, scorable=False)
-        return Device(
-            tidy(self._row.get("gpu", "")) or "GPU", "", "", total * GIB, 1.0, {"bf16": 1.0}, "pcie", 0.0, 1, 1.0
-        )
+            return device, label
+        if total > label * ROUNDING:
+            raise NotScored(f"total_gpu_gib {total:g} is more than the card holds ({label:,.4g} GiB)", scorable=True)
+        return replace(device, usable_bytes=total * GIB), total
+
+    def _no_gpu(self) -> str:
+        named = self._row.get("gpu", "")
+        if not named:
+            return "no GPU is named"
+        try:
+            return f"GPU {tidy(named)}: {self._catalog.gpu_label(named).absent}"
+        except UnknownName as error:
+            return name_reason("GPU", named, error)
 
     def _engine(self) -> tuple[str, str]:
         named = self._row.get("engine", "").casefold()
@@ -237,7 +198,11 @@ class _Reader:
         stated = self._row.get("weight_dtype", "").casefold()
         if stated in WEIGHT_LABELS:
             found = WEIGHT_LABELS[stated]
-            return arch.native_format if found in WIDE and arch.native_format in WIDE and found != "fp32" else found
+            return (
+                arch.native_format
+                if found in WIDE_LABELS and arch.native_format in WIDE_LABELS and found != "fp32"
+                else found
+            )
         if stated:
             raise NotScored(f"weight format {tidy(stated)}: not known", scorable=True)
         folded = self._row["model"].casefold().replace("-", "")
@@ -262,6 +227,8 @@ class _Reader:
             self._defaults.append(f"tp {tensor}")
         if tensor * pipeline > MOST_GPUS:
             raise NotScored(f"more than {MOST_GPUS} GPUs", scorable=True)
+        if gpus is not None and gpus < tensor * pipeline:
+            raise NotScored(f"tp {tensor} x pp {pipeline} needs more than n_gpus {gpus}", scorable=True)
         return Layout(tensor=tensor, pipeline=pipeline)
 
     @staticmethod
@@ -273,12 +240,10 @@ class _Reader:
         return tensor
 
     def _fraction(self, memory: EngineMemory) -> float:
-        stated = _number(self._row, "gpu_memory_utilization")
+        stated = number(self._row, "gpu_memory_utilization", SHARE)
         if stated is None:
             self._defaults.append(f"gpu_memory_utilization {memory.default_fraction:g}")
             return memory.default_fraction
-        if not 0.0 < stated <= 1.0:
-            raise NotScored("the memory share is not above 0 and at most 1", scorable=True)
         return stated
 
     def _filled(self, column: str, default: int) -> int:
@@ -289,21 +254,8 @@ class _Reader:
         return stated
 
     def _whole(self, column: str) -> int | None:
-        text = self._row.get(column, "")
-        if not text:
-            return None
-        value = _number(self._row, column)
-        if value is None or value != int(value) or not 1 <= value <= 1e8:
-            raise NotScored(f"{column} is no count", scorable=True)
-        return int(value)
-
-
-def _number(row: Row, column: str) -> float | None:
-    try:
-        value = float(row.get(column, ""))
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
+        value = number(self._row, column, COUNT)
+        return None if value is None else int(value)
 
 
 def arch_class(arch: Architecture) -> str:
@@ -319,15 +271,3 @@ def arch_class(arch: Architecture) -> str:
     if arch.is_moe:
         return "moe_gqa"
     return "dense_mha" if arch.n_kv_heads == arch.n_heads else "dense_gqa"
-
-
-__all__ = [
-    "Measured",
-    "NotScored",
-    "StartUp",
-    "UnknownArchitecture",
-    "UnknownFormat",
-    "arch_class",
-    "measured",
-    "start_up",
-]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from planner.validation.cells import REFUSED
 from planner.validation.result_fields import named_weights
 
 _PATH = re.compile(r"[/~\\]|\.{1,2}[/\\]|[A-Za-z]:[/\\]")
@@ -27,7 +28,9 @@ class Stated:
     is_model: Callable[[str], bool] = _none_is_known
 
     def fill(self, row: Mapping[str, str]) -> dict[str, str]:
-        """Return a row with what is stated in its blank cells."""
+        """Return a row with what is stated in its blank cells. Nothing completes a row that is not scored anyway."""
+        if REFUSED in row:
+            return dict(row)
         return {**row, **{c: value for c, value in self.cells.items() if self._is_open(c, row.get(c, ""), value)}}
 
     def fill_result(self, row: Mapping[str, str]) -> dict[str, str]:

@@ -5,24 +5,25 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planner.catalog.canonical import tidy
 from planner.diagnostics import Diagnostic, DiagnosticError, Span
+from planner.source.nearest import nearest
+from planner.validation.cells import EXCESS, PLACE, Row, filled
+from planner.validation.result_fields import COLUMNS
 from planner.validation.stated import Stated
 
 LARGEST_BYTES = 100_000_000
 LARGEST_FIELD = 20_000
 MEMORY_COLUMNS = ("model", "engine", "weights_gib_per_gpu", "kv_gib_per_gpu", "kv_tokens", "max_concurrency", "outcome")
 """Columns of start-up logs: `model` and `engine`, and at least one of the measured ones."""
+MEASURED_COLUMNS = MEMORY_COLUMNS[2:]
+SEPARATORS = {";": "`;`", "\t": "tabs", "|": "`|`"}
+"""What spreadsheets write between cells where a comma is part of numbers."""
 SPEED_COLUMNS = ("model", "gpu", "scenario", "metric", "value")
 """Columns of published speed measurements."""
-
-EXCESS = "(cells beyond the columns)"
-"""Key of rows that have more cells than there are columns, so that no cell can be trusted."""
-
-Row = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Table:
     @property
     def is_memory(self) -> bool:
         """Tell whether these are start-up logs."""
-        return set(MEMORY_COLUMNS[:2]) <= set(self.columns) and bool(set(MEMORY_COLUMNS[2:]) & set(self.columns))
+        return set(MEMORY_COLUMNS[:2]) <= set(self.columns) and bool(set(MEASURED_COLUMNS) & set(self.columns))
 
     @property
     def is_speed(self) -> bool:
@@ -59,14 +60,18 @@ def read_measurement_file(data: bytes, path: str, stated: Stated) -> Measurement
     from planner.validation.results import rows_of
 
     if len(data) > LARGEST_BYTES:
-        raise _wrong(path, f"larger than {LARGEST_BYTES // 1_000_000} MB")
+        raise _not_json(path, f"larger than {LARGEST_BYTES // 1_000_000} MB")
     try:
-        parsed = json.loads(data.decode("utf-8-sig"))
+        text = data.decode("utf-8-sig")
+        parsed = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise _not_json(path, f"not JSON: {error.msg}", error.lineno, error.colno) from None
+    except UnicodeDecodeError as error:
+        raise _not_json(path, "this file is not UTF-8 text", data.count(b"\n", 0, error.start) + 1) from None
     except (ValueError, RecursionError) as error:
-        raise _wrong(path, f"not JSON: {error}") from None
-    rows = tuple(stated.fill_result(row) for row in rows_of(parsed, path)[1])
-    columns = tuple(dict.fromkeys(column for row in rows for column in row))
-    return Measurements(data, Table(path, columns, rows))
+        raise _not_json(path, f"not JSON: {error}") from None
+    rows = tuple(stated.fill_result(row) for row in rows_of(parsed, path, text))
+    return Measurements(data, Table(path, COLUMNS, rows))
 
 
 def _filled(table: Table, stated: Stated) -> Table:
@@ -102,48 +107,83 @@ def read_table(data: bytes, path: str) -> Table:
         raise _wrong(path, "this file is not UTF-8 text") from None
     csv.field_size_limit(LARGEST_FIELD)
     reader = csv.reader(io.StringIO(text, newline=""))
+    lines: list[tuple[int, list[str]]] = []
+    before = 0
     try:
-        lines = [line for line in reader if any(cell.strip() for cell in line)]
+        for line in reader:
+            if any(cell.strip() for cell in line):
+                lines.append((before + 1, line))
+            before = reader.line_num
     except csv.Error as error:
         raise _wrong(path, f"not CSV: {error}", reader.line_num) from None
     if not lines:
         raise _wrong(path, f"the file is empty; {_looked_for()}")
-    columns = tuple(cell.strip() for cell in lines[0])
+    columns = tuple(cell.strip() for cell in lines[0][1])
     twice = next((name for position, name in enumerate(columns) if name and name in columns[:position]), None)
     if twice is not None:
         raise _wrong(path, f"the column `{tidy(twice)}` is there twice")
-    table = Table(path, columns, tuple(_row(columns, line) for line in lines[1:]))
+    table = Table(path, columns, tuple(_row(columns, line, f"{path}:{number}") for number, line in lines[1:]))
     if not (table.is_memory or table.is_speed):
-        raise _wrong(path, f"no known columns in the first line; {_looked_for()}")
+        raise _wrong(path, _missing_columns(columns), lines[0][0])
     if not table.rows:
         raise _wrong(path, "the table has no rows below its columns")
     return table
 
 
-def most_first(counts: Mapping[str, int]) -> dict[str, int]:
-    """Return counts by reason, the most frequent first."""
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-
-
-def _row(columns: Sequence[str], line: list[str]) -> Row:
+def _row(columns: Sequence[str], line: list[str], place: str) -> Row:
     row = dict.fromkeys(columns, "")
-    if len(line) > len(columns):
+    row[PLACE] = place
+    if any(cell.strip() for cell in line[len(columns) :]):
         row[EXCESS] = "yes"
-    row.update({column: cell.strip() for column, cell in zip(columns, line, strict=False)})
+    row.update({column: filled(cell) for column, cell in zip(columns, line, strict=False)})
     return row
+
+
+def _missing_columns(columns: Sequence[str]) -> str:
+    """Say what the first line of a table lacks: a comma between its columns, or those of the layout that it is nearest to."""
+    joined = ",".join(columns)
+    for separator, name in SEPARATORS.items():
+        if _known(joined.split(separator)) > _known(columns):
+            return f"the columns are separated by {name}, not by commas; save the table as CSV with commas"
+    if not _known(columns):
+        return f"no known columns in the first line; {_looked_for()}"
+    lacking = {
+        "speed measurements": [_lacking(name, columns) for name in SPEED_COLUMNS if name not in columns],
+        "start-up logs": [
+            *(_lacking(name, columns) for name in MEMORY_COLUMNS[:2] if name not in columns),
+            *([] if set(MEASURED_COLUMNS) & set(columns) else [f"one of {', '.join(MEASURED_COLUMNS)}"]),
+        ],
+    }
+    marks = {"speed measurements": SPEED_COLUMNS[2:], "start-up logs": MEASURED_COLUMNS}
+    meant = [kind for kind, own in marks.items() if set(own) & set(columns)] or list(lacking)
+    return "columns are missing: " + "; ".join(f"{kind} need {', '.join(lacking[kind])} too" for kind in meant)
+
+
+def _known(columns: Sequence[str]) -> int:
+    return len({name.strip(' "') for name in columns} & {*SPEED_COLUMNS, *MEMORY_COLUMNS})
+
+
+def _lacking(name: str, columns: Sequence[str]) -> str:
+    """Name a column that is missing, with one that differs in case or by a slip."""
+    close = nearest(name, [column for column in columns if not _known([column])])
+    return f"`{name}`" + (f" (there is `{tidy(close)}`)" if close else "")
 
 
 def _looked_for() -> str:
     return (
-        f"start-up logs need {', '.join(MEMORY_COLUMNS[:2])} and one of {', '.join(MEMORY_COLUMNS[2:])}; "
+        f"start-up logs need {', '.join(MEMORY_COLUMNS[:2])} and one of {', '.join(MEASURED_COLUMNS)}; "
         f"speed measurements need {', '.join(SPEED_COLUMNS)}"
     )
 
 
-def unusable(path: str, message: str, line: int = 1) -> Diagnostic:
-    """Return what is wrong with a file of measurements."""
-    return Diagnostic("csv/unusable", message, Span(path, max(line, 1), 1, 2))
+def too_little(message: str) -> Diagnostic:
+    """Return that nothing can be fitted to files of measurements, of whatever kind they are."""
+    return Diagnostic("measurements/too-little", message)
+
+
+def _not_json(path: str, message: str, line: int = 1, column: int = 1) -> DiagnosticError:
+    return DiagnosticError([Diagnostic("json/syntax", message, Span(path, line, column, column + 1))])
 
 
 def _wrong(path: str, message: str, line: int = 1) -> DiagnosticError:
-    return DiagnosticError([unusable(path, message, line)])
+    return DiagnosticError([Diagnostic("csv/unusable", message, Span(path, max(line, 1), 1, 2))])

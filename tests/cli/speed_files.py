@@ -38,3 +38,12 @@ def answered(*arguments: str | Path) -> dict[str, Any]:
     assert (done.code, done.err) == (0, "")
     parsed: dict[str, Any] = json.loads(done.out)
     return parsed
+
+
+def nothing_scored(*arguments: str | Path) -> dict[str, Any]:
+    """Return the answer of a run that could score nothing, which is wrong input."""
+    done = run(*arguments, "--format", "json")
+    assert done.code == 1
+    assert done.err.startswith("planner: nothing could be scored")
+    parsed: dict[str, Any] = json.loads(done.out)
+    return parsed

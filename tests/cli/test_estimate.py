@@ -328,6 +328,38 @@ def test_wrong_usage_is_one_line(arguments: tuple[str, ...], words: str) -> None
 
 
 @pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--weights", "fp9"), "planner: --weights: no format `fp9`; did you mean `fp8`? Known: fp32"),
+        (("--kv", "\x1b[31m"), "planner: --kv: no format"),
+    ],
+)
+def test_unknown_formats_are_wrong_usage(flags: tuple[str, str], words: str) -> None:
+    done = run(*SMALL, *flags)
+
+    assert (done.code, done.out) == (64, "")
+    assert words in done.err
+
+
+@pytest.mark.parametrize(
+    ("label", "weights"),
+    [
+        ("w4a16", "int4"),
+        ("AWQ", "int4"),
+        ("w8a8-fp8", "fp8"),
+        ("half", "fp16"),
+        ("fp8", "fp8"),
+        ("fp8-block", "fp8-block"),
+    ],
+)
+def test_weights_are_named_as_measurements_name_them(label: str, weights: str) -> None:
+    said = run(*SMALL, "--weights", label, "--format", "json").out
+
+    assert said == run(*SMALL, "--weights", weights, "--format", "json").out
+    assert json.loads(said)["weights"] == weights
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("--model", "llama-3.1-9b"), "error[catalog/unknown-model]: no model `llama-3.1-9b` in the catalog"),
@@ -337,8 +369,6 @@ def test_wrong_usage_is_one_line(arguments: tuple[str, ...], words: str) -> None
         (("--engine", "vlm"), "no engine `vlm` in the catalog; did you mean vllm?"),
         (("--engine-version", "x"), "no engine version `vllm x`"),
         (("--draft", "llama-3.2-1c"), "no model `llama-3.2-1c` in the catalog; did you mean"),
-        (("--weights", "fp9"), "error[catalog/unknown-format]: --weights: no format `fp9`; did you mean `fp8`? Known: fp32"),
-        (("--kv", "\x1b[31m"), "error[catalog/unknown-format]: --kv: no format"),
         (("--model", "deepseek-ai/DeepSeek-R1", "--max-loras", "1", "--lora-rank", "8"), "error[model/unsupported]: deepseek-ai/DeepSeek-R1: adapters on latent attention"),
         (("--catalog", "nowhere"), "nowhere is no catalog"),
     ],

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from cli_run import ROOT, run
-from speed_files import FLAGS, LOGS, RESULT, answered, write
+from speed_files import FLAGS, LOGS, RESULT, answered, nothing_scored, write
 
 INFERENCEMAX = ROOT / "tests/data/results/inferencemax.json"
 HEADINGS = ("Mean over", "Worst groups", "Worst rows", "Rows inside", "Outcome right")
@@ -73,14 +73,23 @@ def test_no_heading_of_start_up_logs_stands_above_nothing(tmp_path: Path) -> Non
     logs = tmp_path / "logs.csv"
     logs.write_text("model,engine,kv_tokens\n,vllm,5\n", encoding="utf-8")
     out = run("validate", logs).out
-    assert out == "1 start-up log: 0 scorable, 0 scored\n\nSkipped: 1 row\n  1 x no model is named\n"
+    assert out == f"1 start-up log: 0 scorable, 0 scored\n\nSkipped: 1 row\n  1 x no model is named ({logs}:2)\n"
 
 
 def test_reasons_beyond_the_shown_ones_are_counted(tmp_path: Path) -> None:
     strange = [{"gpu": f"Voodoo {n}"} for n in range(14)]
     done = run("validate", write(tmp_path / "odd.csv", *strange))
     assert "  2 more reasons; --format json has all" in done.out
-    assert len(answered("validate", tmp_path / "odd.csv")["skipped"]) == 14
+    assert len(nothing_scored("validate", tmp_path / "odd.csv")["skipped"]) == 14
+    one_less = run("validate", write(tmp_path / "odd.csv", *strange[:13])).out
+    assert one_less.count("Voodoo") == 13
+    assert "more reason" not in one_less
+
+
+@pytest.mark.parametrize(("rows", "places"), [(1, "2"), (4, "2, 3, 4, 5"), (5, "2, 3, 4 and 2 more")])
+def test_lines_beyond_the_shown_ones_are_counted(rows: int, places: str, tmp_path: Path) -> None:
+    table = write(tmp_path / "odd.csv", *[{"gpu": ""}] * rows)
+    assert f"  {rows} x no GPU is named (--gpu) ({table}:{places})\n" in run("validate", table).out
 
 
 def test_calibrate_counts_every_row_it_leaves_out(tmp_path: Path) -> None:
@@ -97,7 +106,7 @@ def test_calibrate_counts_every_row_it_leaves_out(tmp_path: Path) -> None:
     out = run("calibrate", table).out
     assert "own: levels, 1 of 5 rows used" in out
     assert "\nLeft out: 4 rows\n  2 x tail_ms: scored, never fitted" in out
-    assert "  1 x ttft_ms: scored, not fitted: it moves no level; --full fits it\n" in out
+    assert f"  1 x ttft_ms: scored, not fitted: it moves no level; --full fits it ({table}:4)\n" in out
 
 
 def test_calibrate_that_uses_all_rows_says_nothing_of_the_rest(tmp_path: Path) -> None:
@@ -113,6 +122,14 @@ def test_calibrate_without_a_row_to_fit_names_the_reasons(tmp_path: Path) -> Non
     assert "; 1 x GPU Voodoo 2: not in the catalog" in done.err
 
 
+def test_calibrate_without_a_log_to_use_names_the_reasons(tmp_path: Path) -> None:
+    logs = tmp_path / "logs.csv"
+    logs.write_text("model,engine,kv_tokens\n,vllm,5\n", encoding="utf-8")
+    done = run("calibrate", logs)
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith(f"error[measurements/too-little]: no log can be used: 1 x no model is named ({logs}:2)")
+
+
 def test_calibrate_counts_start_up_logs_it_leaves_out(tmp_path: Path) -> None:
     logs = tmp_path / "logs.csv"
     lines = LOGS.read_text(encoding="utf-8").splitlines()
@@ -120,4 +137,5 @@ def test_calibrate_counts_start_up_logs_it_leaves_out(tmp_path: Path) -> None:
     logs.write_text("\n".join([*lines, f"X{blank}"]) + "\n", encoding="utf-8")
     answer = json.loads(run("calibrate", logs, "--format", "json").out)
     assert (answer["rows"], answer["used"], answer["skipped"]) == (43, 42, {"no model is named": 1})
-    assert run("calibrate", logs).out.endswith("42 of 43 logs used\n\nLeft out: 1 log\n  1 x no model is named\n")
+    said = f"42 of 43 logs used\n\nLeft out: 1 log\n  1 x no model is named ({logs}:44)\n"
+    assert run("calibrate", logs).out.endswith(said)

@@ -47,7 +47,7 @@ def test_explain_names_the_own_calibration_that_decides(load: tuple[str, ...], c
 
 def test_explain_names_own_rows_of_other_combinations_on_the_gpu(calibrated: Path) -> None:
     text = explained("--weights", "fp8", "--catalog", calibrated)
-    assert "measured on vllm 0.9 to before 0.20 (this version is newer or older)" in text
+    assert "measured on vllm 0.9 to before 0.20 (0.33 is newer)" in text
     assert "constants of this GPU: own calibration own, 3 rows of other combinations" in text
 
 

@@ -189,6 +189,25 @@ def test_wrong_usage_is_one_line(arguments: tuple[str, ...], words: str) -> None
 
 
 @pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--weights", "fp9"), "planner: --weights: no format `fp9`; did you mean `fp8`?"),
+        (("--kv", "\x1b[31m"), "planner: --kv: no format `�[31m`; known: "),
+    ],
+)
+def test_unknown_formats_are_wrong_usage(flags: tuple[str, str], words: str) -> None:
+    done = run("size", "kv", "--model", "llama-3-8b", *flags)
+
+    assert (done.code, done.out) == (64, "")
+    assert words in done.err
+
+
+def test_weights_are_named_as_measurements_name_them() -> None:
+    sizes = [run("size", "hbm", "--params", "7B", "--gpu", "l4", "--weights", word).out for word in ("w4a16", "int4")]
+    assert sizes[0] == sizes[1] != ""
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("kv", "--model", "meta-llama-3-8c"), "no model `meta-llama-3-8c` in the catalog; did you mean meta-llama/Meta-Llama-3-8B"),
@@ -196,8 +215,6 @@ def test_wrong_usage_is_one_line(arguments: tuple[str, ...], words: str) -> None
         (("decode", "--params", "7B", "--gpu", "h100"), "gpu `h100` could mean H100-NVL-94GB"),
         (("decode", "--params", "7B", "--gpu", "TPU-v5e"), "is not modelled"),
         (("hbm", "--params", "7B", "--gpu", "l4", "--engine", "vlm"), "no engine `vlm` in the catalog; did you mean vllm"),
-        (("kv", "--model", "llama-3-8b", "--weights", "fp9"), "[catalog/unknown-format]: --weights: no format `fp9`; did you mean `fp8`?"),
-        (("kv", "--model", "llama-3-8b", "--kv", "\x1b[31m"), "[catalog/unknown-format]: --kv: no format `�[31m`; known: "),
         (("kv", "--model", "llama-3-8b", "--catalog", "nowhere"), "nowhere is no catalog"),
     ],
     ids=lambda value: " ".join(value)[:50] if isinstance(value, tuple) else "",

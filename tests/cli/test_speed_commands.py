@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from cli_run import ROOT, run
-from speed_files import COLUMNS, FLAGS, H100_8B, LOGS, RESULT, SPEEDS, answered, write
+from speed_files import COLUMNS, FLAGS, H100_8B, LOGS, RESULT, SPEEDS, answered, nothing_scored, write
 
 from planner.source import parse
 
@@ -38,7 +38,8 @@ def test_validate_as_json_counts_every_row() -> None:
 
 
 def test_validate_reads_a_table_from_standard_input() -> None:
-    assert run("validate", "-", stdin=SPEEDS.read_bytes()).out == run("validate", SPEEDS).out
+    said = run("validate", "-", stdin=SPEEDS.read_bytes()).out
+    assert said.replace("<stdin>:", f"{SPEEDS}:") == run("validate", SPEEDS).out
 
 
 def test_validate_takes_a_result_file_with_what_it_does_not_write() -> None:
@@ -49,7 +50,7 @@ def test_validate_takes_a_result_file_with_what_it_does_not_write() -> None:
 
 
 def test_a_result_file_without_a_gpu_names_what_is_missing() -> None:
-    answer = answered("validate", RESULT)
+    answer = nothing_scored("validate", RESULT)
     assert (answer["scorable"], answer["skipped"]) == (0, {"no GPU is named (--gpu)": 7})
 
 
@@ -70,17 +71,18 @@ def test_speeds_and_start_up_logs_are_not_scored_together() -> None:
         ({"gpu": "Voodoo 2"}, "GPU Voodoo 2: not in the catalog"),
         ({"engine": "aphrodite"}, "engine aphrodite: no class of the speed model"),
         ({"weight_dtype": "fp3"}, "weight format fp3: not known"),
-        ({"value": "fast"}, "the value is no positive number"),
-        ({"value": "-1"}, "the value is no positive number"),
-        ({"value": "nan"}, "the value is no positive number"),
-        ({"tp": "two"}, "tp is no count"),
-        ({"tp": "100000"}, "a layout needs 1 to 4096 GPUs or replicas"),
+        ({"value": "fast"}, "value `fast` is no number"),
+        ({"value": "-1"}, "value -1 is no positive number"),
+        ({"value": "nan"}, "no value is stated"),
+        ({"tp": "two"}, "tp `two` is no number"),
+        ({"tp": "100000"}, "tp 100000 is no count (at most 4,096)"),
         ({"tp": "128", "n_gpus": "128"}, "more than 64 GPUs in one replica"),
-        ({"tp": "8", "n_gpus": "4"}, "the layout needs more GPUs than are stated"),
-        ({"isl": "long"}, "no prompt length"),
-        ({"osl": ""}, "no output length"),
-        ({"concurrency": "many"}, "no concurrency"),
-        ({"metric": "happiness"}, "metric without a defined statistic, or not modelled"),
+        ({"tp": "8", "n_gpus": "4"}, "the layout needs 8 GPUs, n_gpus states 4"),
+        ({"isl": "1k"}, "isl `1k` is no number"),
+        ({"osl": ""}, "no output length (osl)"),
+        ({"concurrency": "many"}, "concurrency `many` is no number"),
+        ({"concurrency": "1e30"}, "concurrency 1e30 is no number of requests in flight (at most 10,000,000)"),
+        ({"metric": "happiness"}, "metric `happiness` is without a defined statistic, or not modelled"),
         (
             {"metric": "decode_tok_s_batch1", "value": "1e9"},
             "impossible: faster than the datasheet bandwidth or FLOP/s allow",
@@ -92,18 +94,84 @@ def test_rows_that_cannot_be_scored_are_counted_and_named(change: dict[str, str]
     assert (answer["rows"], answer["scored"], answer["skipped"]) == (3, 1, {reason: 2})
 
 
+def test_every_row_that_is_left_out_has_its_file_and_line(tmp_path: Path) -> None:
+    first = write(tmp_path / "a.csv", {}, {"value": "fast"})
+    second = tmp_path / "b.json"
+    run_of = json.loads(RESULT.read_text(encoding="utf-8")) | {"max_concurrency": "thirty"}
+    second.write_text(json.dumps(run_of, indent=1), encoding="utf-8")
+    left = answered("validate", first, second)["left_out"]
+    line = next(n for n, text in enumerate(second.read_text().splitlines(), 1) if "thirty" in text)
+    assert [(row["file"], row["line"], row["reason"]) for row in left] == [
+        (str(first), 3, "value `fast` is no number"),
+        (str(second), line, '`max_concurrency` "thirty" is no positive number'),
+    ]
+    said = run("validate", first, second).out
+    assert f"  1 x value `fast` is no number ({first}:3)\n" in said
+
+
 @pytest.mark.parametrize("command", ["validate", "calibrate"])
 @pytest.mark.parametrize(
-    "content",
-    [b"", b"\n\n", b"row_id,speed\n1,2\n", ",".join(COLUMNS).encode() + b"\n", b"\xff\xfe\x00", b"{", b"[]", b"{}"],
-    ids=["empty", "blank", "other columns", "header only", "binary", "cut JSON", "empty list", "empty object"],
+    ("first", "said"),
+    [
+        ("model,gpu,scenario,metric", "columns are missing: speed measurements need `value` too"),
+        ("Model,gpu,scenario,metric,value", "speed measurements need `model` (there is `Model`) too"),
+        ("model,kv_tokens", "columns are missing: start-up logs need `engine` too"),
+        ("model,engine", "`scenario`, `metric`, `value` too; start-up logs need one of weights_gib_per_gpu, kv_gib"),
+        ("model;gpu;scenario;metric;value", "the columns are separated by `;`, not by commas"),
+        ("model\tengine\tkv_tokens", "the columns are separated by tabs, not by commas"),
+        ("a;b;c", "no known columns in the first line"),
+    ],
 )
-def test_files_without_measurements_are_refused(command: str, content: bytes, tmp_path: Path) -> None:
+def test_what_the_first_line_of_a_table_lacks_is_named(command: str, first: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "x.csv"
+    file.write_text(f"\n{first}\n1;2\n", encoding="utf-8")
+    done = run(command, file)
+    assert (done.code, done.out) == (1, "")
+    assert said in done.err
+    assert f"{file}:" in done.err
+
+
+@pytest.mark.parametrize("command", ["validate", "calibrate"])
+def test_a_file_is_read_once(command: str, tmp_path: Path) -> None:
+    done = run(command, "-", "-", stdin=SPEEDS.read_bytes())
+    assert (done.code, done.out, done.err) == (64, "", "planner: standard input (-) is given twice\n")
+    table = write(tmp_path / "a.csv", {})
+    done = run(command, table, tmp_path / "." / "a.csv")
+    assert (done.code, done.out) == (64, "")
+
+
+@pytest.mark.parametrize("command", ["validate", "calibrate"])
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "error[csv/unusable]: the file is empty"),
+        (b"\n\n", "error[csv/unusable]: the file is empty"),
+        (b"row_id,speed\n1,2\n", "error[csv/unusable]: no known columns in the first line"),
+        (",".join(COLUMNS).encode() + b"\n", "error[csv/unusable]: the table has no rows"),
+        (b"\xff\xfe\x00", "error[csv/unusable]: this file is not UTF-8 text"),
+        (b'{\n "a": 1,\n "b" 2}', "error[json/syntax]: not JSON: Expecting ':' delimiter\n --> {file}:3:6\n"),
+        (b'{\n "a": "\xff"}', "error[json/syntax]: this file is not UTF-8 text\n --> {file}:2:1\n"),
+        (b"[]", "error[json/unusable]: no known benchmark result; looked for: aiperf"),
+        (b"{}", "error[json/unusable]: no known benchmark result; looked for: aiperf"),
+    ],
+    ids=[
+        "empty",
+        "blank",
+        "other columns",
+        "header only",
+        "binary",
+        "broken JSON",
+        "binary JSON",
+        "empty list",
+        "empty object",
+    ],
+)
+def test_files_without_measurements_are_refused(command: str, content: bytes, said: str, tmp_path: Path) -> None:
     file = tmp_path / "x"
     file.write_bytes(content)
     done = run(command, file)
     assert (done.code, done.out) == (1, "")
-    assert done.err.startswith("error[csv/unusable]")
+    assert done.err.startswith(said.format(file=file))
 
 
 def test_calibrate_prints_errors_before_and_after() -> None:
@@ -115,6 +183,28 @@ def test_calibrate_prints_errors_before_and_after() -> None:
     closed = answer["metrics"]["output_tok_s_closed_loop"]
     assert set(closed) == {"rows", "median_ape_before", "median_ape_after"}
     assert closed["median_ape_after"] < 0.5 * closed["median_ape_before"]
+
+
+def test_validate_names_the_rows_that_are_furthest_off(tmp_path: Path) -> None:
+    table = write(tmp_path / "some.csv", {}, {"value": "100"}, {"metric": "tpot_ms_mean", "value": "900"})
+    worst = answered("validate", table)["worst"]
+    assert [(row["file"], row["line"], row["metric"]) for row in worst[:2]] == [
+        (str(table), 4, "tpot_ms"),
+        (str(table), 3, "output_tok_s_closed_loop"),
+    ]
+    assert -1.0 < worst[0]["error"] < -0.9
+    said = run("validate", table).out
+    assert "\nWorst rows (by the constants of the catalog)\n" in said
+    assert f"{table}:4\n" in said
+
+
+def test_calibrate_names_the_rows_that_disagree(tmp_path: Path) -> None:
+    slow = {"metric": "tpot_ms_mean", "value": "60"}
+    table = write(tmp_path / "odd.csv", {}, {}, {}, {}, slow, {"metric": "tpot_ms_mean", "value": "8"})
+    said = run("calibrate", table).out
+    assert "Worse than before: " in said
+    assert "These rows disagree among themselves, most of all:\n" in said
+    assert f"  {table}:6: tpot_ms -" in said
 
 
 def test_calibrate_prints_the_file_on_standard_output(calibrated: Path) -> None:
@@ -170,6 +260,7 @@ def test_calibrate_writes_nothing_without_a_row_to_use(full: tuple[str, ...], tm
     out = tmp_path / "own.yaml"
     done = run("calibrate", write(tmp_path / "none.csv", {"gpu": "Voodoo 2"}), "--out", out, *full)
     assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("error[measurements/too-little]: no row can be fitted: ")
     assert "no row can be fitted: 1 x GPU Voodoo 2: not in the catalog" in done.err
     assert not out.exists()
 
@@ -231,8 +322,8 @@ def test_an_own_calibration_that_is_wrong_is_said_where(
 
 
 def test_flags_fill_blank_cells_of_tables(tmp_path: Path) -> None:
-    blank = write(tmp_path / "blank.csv", {"gpu": "", "engine": ""})
-    assert answered("validate", blank)["scored"] == 0
+    blank = write(tmp_path / "blank.csv", {"gpu": "", "engine": "n/a"})
+    assert nothing_scored("validate", blank)["scored"] == 0
     assert answered("validate", blank, "--gpu", "h100-sxm", "--engine", "vLLM 0.19.1")["scored"] == 1
 
 

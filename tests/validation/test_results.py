@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import json
-import re
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from result_inputs import (
+    LATENCIES,
+    USABLE,
+    cells,
+    parsed,
+    read,
+    refusal,
+    refused,
+    text_of,
+    usable,
+    values,
+)
 from validation_inputs import catalog
 
 from planner.diagnostics import DiagnosticError
+from planner.validation.cells import PLACE, REFUSED
 from planner.validation.result_fields import (
     COLUMNS,
     Flight,
@@ -22,51 +30,17 @@ from planner.validation.result_fields import (
     engine_label,
     iso_day,
     named_weights,
-    number,
     open_load,
 )
+from planner.validation.result_run import lines_of
 from planner.validation.results import formats, rows_of
 from planner.validation.speed_rows import SpeedRow, speed_row
 from planner.validation.stated import Stated
 
-FILES = Path(__file__).parents[1] / "data" / "results"
-STATED = {"gpu": "H100 SXM 80GB", "n_gpus": "1", "tp": "1", "engine": "vLLM 0.11.0", "source": "mine"}
-USABLE = sorted(path.name for path in FILES.glob("*.json") if path.name != "vllm_throughput.json")
-LATENCIES = {f"{kind}_ms_{statistic}" for kind in ("ttft", "tpot") for statistic in ("mean", "p50", "p99")}
-
-
-@cache
-def text_of(name: str) -> str:
-    return (FILES / name).read_text(encoding="utf-8")
-
-
-def parsed(name: str, **changes: Any) -> Any:
-    data = json.loads(text_of(name))
-    return data | changes if isinstance(data, dict) else data
-
-
-def read(data: Any, **stated: str) -> list[dict[str, str]]:
-    return [Stated(STATED | stated).fill_result(row) for row in rows_of(data, "result.json")[1]]
-
-
-def cells(rows: list[dict[str, str]], *columns: str) -> list[tuple[str, ...]]:
-    return list(dict.fromkeys(tuple(row[column] for column in columns) for row in rows))
-
-
-def values(rows: list[dict[str, str]]) -> dict[str, str]:
-    return {row["metric"]: row["value"] for row in rows}
-
-
-def refusal(data: Any) -> str:
-    with pytest.raises(DiagnosticError) as caught:
-        read(data)
-    assert [d.code for d in caught.value.diagnostics] == ["csv/unusable"]
-    return str(caught.value)
-
 
 @pytest.mark.parametrize("name", USABLE)
 def test_every_row_can_be_scored(name: str) -> None:
-    rows = read(parsed(name))
+    rows = usable(read(parsed(name)))
     assert rows
     assert all(tuple(row) == COLUMNS for row in rows)
     for position, row in enumerate(rows):
@@ -84,7 +58,6 @@ def test_the_formats_are_those_of_the_folder() -> None:
 
 
 def test_a_closed_loop_of_vllm() -> None:
-    assert rows_of(parsed("vllm_serve_closed.json"), "result.json")[0] == "vllm bench serve"
     rows = read(parsed("vllm_serve_closed.json"))
     assert cells(rows, "scenario", "concurrency", "request_rate", "isl", "osl", "date", "engine", "source") == [
         ("closed_loop", "64", "", "1023", "500", "2025-11-14", "vLLM 0.11.0", "mine")
@@ -101,7 +74,7 @@ def test_a_closed_loop_of_vllm() -> None:
 
 
 def test_a_burst_of_vllm_has_no_rate_and_the_format_of_its_build() -> None:
-    rows = [Stated().fill_result(row) for row in rows_of(parsed("vllm_serve_burst.json"), "result.json")[1]]
+    rows = [Stated().fill_result(row) for row in rows_of(parsed("vllm_serve_burst.json"), "result.json")]
     assert cells(rows, "scenario", "concurrency", "weight_dtype", "engine") == [
         ("burst_all_at_once", "200", "fp8", "vLLM")
     ]
@@ -126,26 +99,107 @@ def test_an_open_loop_needs_a_bound_that_does_not_bind() -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "reason"),
     [
-        {"ramp_up_strategy": "linear"},
-        {"spec_decode_acceptance_rate": 61.0},
-        {"completed": 0},
-        {"total_output_tokens": None},
-        {"max_concurrency": None, "num_prompts": None},
-        {"request_rate": None},
-        {"request_rate": "trace"},
+        ({"ramp_up_strategy": "linear"}, "the rate of requests rises during the run"),
+        ({"spec_decode_acceptance_rate": 61.0}, "speculative decoding is not modelled"),
+        ({"completed": 0}, "640 of 640 requests failed (at most 5 % may)"),
+        ({"completed": 600}, "40 of 640 requests failed"),
+        ({"completed": 700}, "impossible: 700 of 640 requests were completed"),
+        ({"completed": -1}, "`completed` -1 is no positive number"),
+        ({"completed": "most"}, '`completed` "most" is no positive number'),
+        ({"total_output_tokens": None}, "no usable measurement: vllm bench serve needs completed"),
+        ({"total_output_tokens": "many"}, '`total_output_tokens` "many" is no positive number'),
+        ({"max_concurrency": None, "num_prompts": None}, "no usable measurement"),
+        ({"max_concurrency": "thirty"}, '`max_concurrency` "thirty" is no positive number'),
+        ({"max_concurrency": 2.5}, "`max_concurrency` 2.5 is no whole number"),
+        ({"max_concurrency": -1}, "`max_concurrency` -1 is no positive number"),
+        ({"max_concurrency": 10**400}, "`max_concurrency` 1000000000"),
+        ({"request_rate": None}, "no usable measurement"),
+        ({"request_rate": "trace"}, '`request_rate` "trace" is no positive number'),
+        ({"model_id": 5}, "`model_id` 5 is no text"),
     ],
 )
-def test_runs_of_vllm_without_a_defined_load_or_length_are_left_out(change: dict[str, Any]) -> None:
-    assert "no usable measurement" in refusal(parsed("vllm_serve_closed.json", **change))
+def test_runs_of_vllm_without_a_defined_load_or_length_are_left_out(change: dict[str, Any], reason: str) -> None:
+    assert reason in refusal(parsed("vllm_serve_closed.json", **change))
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0, 0.0, "19.9", [1, 2], {}, None, True, 10**400])
-def test_an_unusable_value_is_left_out_alone(value: Any) -> None:
-    metrics = values(read(parsed("vllm_serve_closed.json", mean_tpot_ms=value)))
-    assert "tpot_ms_mean" not in metrics
-    assert len(metrics) == 6
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0, "19.9", [1, 2], {}, True, 10**400])
+def test_an_unreadable_value_is_counted_alone(value: Any) -> None:
+    rows = read(parsed("vllm_serve_closed.json", mean_tpot_ms=value))
+    assert len(values(usable(rows))) == 6
+    (wrong,) = (row for row in rows if REFUSED in row)
+    assert (wrong["metric"], wrong["value"]) == ("tpot_ms_mean", "")
+    assert wrong[REFUSED].startswith("`mean_tpot_ms` ")
+    assert wrong[REFUSED].endswith(" is no positive number")
+    assert wrong[REFUSED].isprintable()
+
+
+@pytest.mark.parametrize("value", [0, 0.0, None, "", "n/a"])
+def test_a_statistic_that_was_not_taken_is_a_blank(value: Any) -> None:
+    rows = read(parsed("vllm_serve_closed.json", mean_tpot_ms=value))
+    assert len(values(usable(rows))) == len(rows) == 6
+
+
+def test_few_failed_requests_are_noted_and_scored() -> None:
+    rows = read(parsed("vllm_serve_closed.json", completed=608))
+    assert len(usable(rows)) == 7
+    assert "608 of 640 completed" in rows[0]["notes"]
+
+
+def test_a_median_above_the_99th_percentile_is_impossible() -> None:
+    rows = read(parsed("vllm_serve_closed.json", p99_ttft_ms=1.0))
+    assert [row["metric"] for row in rows if REFUSED in row] == ["ttft_ms_p50", "ttft_ms_p99"]
+    assert refused(parsed("vllm_serve_closed.json", p99_ttft_ms=1.0))[0] == (
+        "impossible: ttft_ms_p50 288.11 is above ttft_ms_p99 1"
+    )
+
+
+def test_failed_requests_of_guidellm_and_aiperf() -> None:
+    sweep = parsed("guidellm_0.6.json")
+    totals = sweep["benchmarks"][0]["metrics"]["request_totals"]
+    totals |= {"errored": 0.5 * totals["total"]}
+    assert any("requests failed (at most 5 % may)" in reason for reason in refused(sweep))
+    errors = {"unit": "requests", "avg": 100.0}
+    assert "100 of 300 requests failed" in refusal(parsed("aiperf_phases.json", error_request_count=errors))
+
+
+def test_a_refused_field_has_its_line() -> None:
+    text = text_of("guidellm_0.6.json")
+    data = json.loads(text)
+    place = ("benchmarks", 1, "metrics", "time_to_first_token_ms", "successful", "mean")
+    inside = data
+    for key in place[:-1]:
+        inside = inside[key]
+    inside["mean"] = "slow"
+    changed = json.dumps(data, indent=1)
+    (wrong,) = (row for row in rows_of(data, "g.json", changed) if "slow" in row.get(REFUSED, ""))
+    line = int(wrong[PLACE].removeprefix("g.json:"))
+    assert changed.splitlines()[line - 1].strip().startswith('"mean": "slow"')
+    assert wrong[REFUSED].startswith("`benchmarks[1].metrics.time_to_first_token_ms.successful.mean`")
+
+
+def test_parts_of_a_list_that_are_no_result_are_counted() -> None:
+    rows = read([parsed("vllm_serve_closed.json"), {"a": 1}, 5])
+    assert len(usable(rows)) == 7
+    reasons = [row[REFUSED] for row in rows if REFUSED in row]
+    assert len(reasons) == 2
+    assert all("no known benchmark result" in reason for reason in reasons)
+
+
+def test_lines_of_places() -> None:
+    text = '{\n "a": [\n  {"b": 1},\n  {\n   "b:{": "x\\"}",\n "b": 2}\n ],\n "c": 3}'
+    wanted: list[tuple[str | int, ...]] = [
+        (),
+        ("a",),
+        ("a", 0),
+        ("a", 1),
+        ("a", 1, "b:{"),
+        ("a", 1, "b"),
+        ("c",),
+        ("a", 1, "zzz"),
+    ]
+    assert [lines_of(text, wanted)[path] for path in wanted] == [1, 2, 3, 4, 5, 6, 8, 4]
 
 
 def test_offline_throughput_of_vllm_needs_the_output_tokens() -> None:
@@ -159,7 +213,8 @@ def test_offline_throughput_of_vllm_needs_the_output_tokens() -> None:
 
 
 def test_a_sweep_of_guidellm_leaves_out_throughput_without_a_bound() -> None:
-    rows = read(parsed("guidellm_sweep_0.3.json"))
+    rows = usable(read(parsed("guidellm_sweep_0.3.json")))
+    assert len(refused(parsed("guidellm_sweep_0.3.json"))) == 1
     assert cells(rows, "scenario", "concurrency", "request_rate", "isl", "date", "model") == [
         ("closed_loop", "1", "", "512.3", "2025-09-02", "meta-llama/Llama-3.1-8B-Instruct"),
         ("open_loop", "", "4", "512.3", "2025-09-02", "meta-llama/Llama-3.1-8B-Instruct"),
@@ -169,7 +224,8 @@ def test_a_sweep_of_guidellm_leaves_out_throughput_without_a_bound() -> None:
 
 
 def test_later_guidellm_leaves_out_a_rate_that_its_bound_limits() -> None:
-    rows = read(parsed("guidellm_0.6.json"))
+    rows = usable(read(parsed("guidellm_0.6.json")))
+    assert len(refused(parsed("guidellm_0.6.json"))) == 1
     assert cells(rows, "scenario", "concurrency", "request_rate") == [
         ("closed_loop", "32", ""),
         ("closed_loop", "512", ""),
@@ -201,27 +257,32 @@ def test_units_of_aiperf_are_converted_or_the_value_is_left_out() -> None:
     seconds = parsed("aiperf_phases.json", time_to_first_token={"unit": "s", "avg": 0.25})
     assert values(read(seconds))["ttft_ms_mean"] == "250"
     unknown = parsed("aiperf_phases.json", time_to_first_token={"unit": "ticks", "avg": 0.25})
-    assert "ttft_ms_mean" not in values(read(unknown))
+    assert "ttft_ms_mean" not in values(usable(read(unknown)))
+    assert refused(unknown) == ['`time_to_first_token.unit` "ticks" is not one of ms, s, sec, seconds, us, ns']
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "reason"),
     [
-        {"was_cancelled": True},
-        {"input_config": {}},
-        {"input_config": {"loadgen": {"concurrency": [4, 8]}}},
-        {"input_config": {"loadgen": {"concurrency": 4, "user_centric_rate": 1.0}}},
-        {"input_config": {"loadgen": {"concurrency": 8, "request_rate": 3.0}}},
-        {"input_config": {"phases": [{"type": "fixed_schedule"}]}},
-        {"input_config": {"phases": [{"type": "concurrency", "concurrency": 4}, {"type": "poisson", "rate": 1.0}]}},
+        ({"was_cancelled": True}, "the run was cancelled"),
+        ({"input_config": {}}, "no usable measurement"),
+        ({"input_config": {"loadgen": {"concurrency": [4, 8]}}}, "`input_config.loadgen.concurrency` [4, 8] is no"),
+        ({"input_config": {"loadgen": {"concurrency": 4, "user_centric_rate": 1.0}}}, "a rate for each user"),
+        ({"input_config": {"loadgen": {"concurrency": 8, "request_rate": 3.0}}}, "no usable measurement"),
+        ({"input_config": {"phases": [{"type": "fixed_schedule"}]}}, "no usable measurement"),
+        (
+            {"input_config": {"phases": [{"type": "concurrency", "concurrency": 4}, {"type": "poisson", "rate": 1.0}]}},
+            "2 phases are measured together",
+        ),
     ],
 )
-def test_runs_of_aiperf_without_a_defined_load_are_left_out(change: dict[str, Any]) -> None:
-    assert "no usable measurement" in refusal(parsed("aiperf_phases.json", **change))
+def test_runs_of_aiperf_without_a_defined_load_are_left_out(change: dict[str, Any], reason: str) -> None:
+    assert reason in refusal(parsed("aiperf_phases.json", **change))
 
 
 def test_inferencemax_states_its_own_layout_in_seconds() -> None:
-    rows = rows_of(parsed("inferencemax.json"), "result.json")[1]
+    rows = usable(rows_of(parsed("inferencemax.json"), "result.json"))
+    assert refused(parsed("inferencemax.json")) == ["speculative decoding is not modelled"]
     assert cells(rows, "engine", "gpu", "n_gpus", "tp", "weight_dtype", "concurrency") == [
         ("vLLM (vllm-openai:v0.13.0)", "H100 SXM 80GB", "2", "2", "mxfp4", "64"),
         ("Dynamo TensorRT-LLM (tensorrtllm-runtime:0.7.0.post2)", "GB200 192GB", "4", "", "mxfp4", "384"),
@@ -236,7 +297,7 @@ def test_inferencemax_states_its_own_layout_in_seconds() -> None:
 
 
 def test_inferencemax_over_pipeline_stages_is_left_out() -> None:
-    assert "InferenceMAX needs" in refusal(parsed("inferencemax.json")[0] | {"pp": 2})
+    assert refusal(parsed("inferencemax.json")[0] | {"pp": 2}) == "a layout over pp 2 is not read"
 
 
 def test_what_the_user_states_fills_blank_cells_only() -> None:
@@ -252,7 +313,7 @@ def test_nothing_that_a_file_states_is_overridden() -> None:
         "engine": "SGLang 0.5", "source": "mine",
     }  # fmt: skip
     for name in USABLE:
-        for row in rows_of(parsed(name), "result.json")[1]:
+        for row in usable(rows_of(parsed(name), "result.json")):
             filled = Stated(others, lambda name: "gpt-oss" in name).fill_result(row)
             assert {column: filled[column] for column in COLUMNS if row[column]} == {
                 column: cell for column, cell in row.items() if cell
@@ -261,7 +322,7 @@ def test_nothing_that_a_file_states_is_overridden() -> None:
 
 
 def test_a_flag_cannot_change_the_layout_that_a_file_states() -> None:
-    row = Stated({"pp": "2", "tp": "8"}).fill_result(rows_of(parsed("inferencemax.json"), "result.json")[1][0])
+    row = Stated({"pp": "2", "tp": "8"}).fill_result(rows_of(parsed("inferencemax.json"), "result.json")[0])
     assert speed_row(row, catalog(), 1).layout.gpus == 2
 
 
@@ -300,7 +361,7 @@ def test_a_version_completes_the_engine_of_the_file(cell: str, stated: str, foun
 
 
 def test_the_weights_of_a_build_are_those_of_its_name_unless_stated() -> None:
-    row = rows_of(parsed("vllm_serve_burst.json"), "result.json")[1][0]
+    row = rows_of(parsed("vllm_serve_burst.json"), "result.json")[0]
     assert row["weight_dtype"] == ""
     assert Stated().fill_result(row)["weight_dtype"] == "fp8"
     assert Stated({"weight_dtype": "int8"}).fill_result(row)["weight_dtype"] == "int8"
@@ -310,8 +371,10 @@ def test_the_weights_of_a_build_are_those_of_its_name_unless_stated() -> None:
 
 @pytest.mark.parametrize("data", [None, 1, "x", [], {}, [1, [2]], {"benchmarks": []}, {"hw": "h100"}])
 def test_an_unknown_file_is_told_what_is_looked_for(data: Any) -> None:
-    message = refusal(data)
-    assert all(reader.NAME in message for reader in formats())
+    with pytest.raises(DiagnosticError) as caught:
+        read(data)
+    assert [d.code for d in caught.value.diagnostics] == ["json/unusable"]
+    assert all(reader.NAME in str(caught.value) for reader in formats())
 
 
 def test_fields() -> None:
@@ -329,65 +392,3 @@ def test_fields() -> None:
     assert open_load(2.0, 10.0, Flight(mean=4.0)) is None
     assert open_load(2.0, 13.0, Flight(mean=4.0)) == Load("open_loop", request_rate=2.0)
     assert open_load(2.0, 10.0, Flight()) is None
-
-
-KEYS = st.sampled_from(sorted(set(re.findall(r'"([\w.-]+)":', " ".join(text_of(name) for name in USABLE)))))
-SCALARS = (
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.sampled_from([10**400, "inf", "concurrency", "poisson", "ms", "tokens/sec", "true", "2025-11-14"])
-    | st.text(max_size=8)
-)
-JSON = st.recursive(
-    SCALARS,
-    lambda inside: st.lists(inside, max_size=3) | st.dictionaries(KEYS | st.text(max_size=3), inside, max_size=6),
-    max_leaves=20,
-)
-
-
-def paths_of(data: Any) -> list[tuple[str | int, ...]]:
-    """List the paths of all values inside `data`."""
-    inside = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
-    return [path for key, value in inside for path in [(key,), *((key, *rest) for rest in paths_of(value))]]
-
-
-@cache
-def places(name: str) -> list[tuple[str | int, ...]]:
-    return paths_of(parsed(name))
-
-
-def survives(data: Any) -> None:
-    """Check that `data` is refused in words or yields text whose values are numbers."""
-    try:
-        rows = read(data)
-    except DiagnosticError:
-        return
-    for row in rows:
-        assert tuple(row) == COLUMNS
-        assert all(isinstance(cell, str) and cell.isprintable() for cell in row.values())
-        assert number(float(row["value"])) is not None
-        assert number(float(row["isl"])) is not None
-
-
-@given(JSON)
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
-def test_no_json_makes_a_traceback(data: Any) -> None:
-    survives(data)
-
-
-@given(st.sampled_from([*USABLE, "vllm_throughput.json"]), st.data())
-@settings(max_examples=600, suppress_health_check=[HealthCheck.too_slow])
-def test_no_damaged_result_makes_a_traceback(name: str, data: st.DataObject) -> None:
-    damaged = parsed(name)
-    for _ in range(data.draw(st.integers(1, 3))):
-        *above, last = data.draw(st.sampled_from(places(name)))
-        inside = damaged
-        try:
-            for key in above:
-                inside = inside[key]
-            inside[last] = data.draw(JSON)
-        except (KeyError, IndexError, TypeError):
-            continue
-    survives(damaged)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from speed_inputs import read, residuals, scored, shipped, speed, table
+from speed_inputs import MEASUREMENTS, read, residuals, scored, shipped, speed, table
 from validation_inputs import catalog
 
 from planner.physics.bands import CLASSES, METRICS, Bands
@@ -299,7 +299,8 @@ def test_a_group_is_summed_up_by_median_bias_and_ninth_decile() -> None:
 def test_the_answer_as_data_has_the_keys_of_the_contract() -> None:
     data = json.loads(json.dumps(speed_data(scored()), allow_nan=False))
     assert set(data) == {
-        "kind", "rows", "scorable", "scored", "skipped", "skipped_scorable", "metrics", "band_coverage",
+        "kind", "rows", "scorable", "scored", "skipped", "skipped_scorable", "left_out", "metrics", "band_coverage",
+        "worst",
     }  # fmt: skip
     assert list(data["metrics"]) == [name for name in NAMES if name in data["metrics"]]
     for metric in data["metrics"].values():
@@ -317,7 +318,7 @@ def test_the_answer_as_text_states_counts_and_reasons() -> None:
     found = scored()
     assert lines[0] == f"{found.rows} speed measurements: {found.scorable} scorable, {found.scored} scored"
     reason, count = next(iter(found.skipped.items()))
-    assert f"  {count} x {reason}" in lines
+    assert any(line.startswith(f"  {count} x {reason} ({MEASUREMENTS}:") for line in lines)
 
 
 def test_nothing_to_score_is_an_answer_too() -> None:
@@ -334,5 +335,6 @@ def test_nothing_to_score_is_an_answer_too() -> None:
 )
 def test_rows_that_no_fit_uses_are_counted_by_metric(full: bool, metrics: set[str]) -> None:
     found = not_fitted(read(), full)
-    assert {reason.partition(":")[0] for reason in found} == metrics
-    assert len(fitted_rows(read(), full)) + sum(found.values()) == len(read().rows)
+    assert {skip.reason.partition(":")[0] for skip in found} == metrics
+    assert len(fitted_rows(read(), full)) + len(found) == len(read().rows)
+    assert all(skip.place.startswith(f"{MEASUREMENTS}:") for skip in found)

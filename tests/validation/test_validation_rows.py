@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,8 +11,10 @@ from validation_inputs import PLAIN, catalog, logs, row, validated
 
 from planner.diagnostics import DiagnosticError
 from planner.physics.memory import Outcome
-from planner.validation.memory import percentile
-from planner.validation.start_up import NotScored, StartUp, measured, start_up
+from planner.validation.cells import EXCESS, PLACE, NotScored, parsed
+from planner.validation.measured import measured
+from planner.validation.memory import percentile, read_log
+from planner.validation.start_up import StartUp, start_up
 from planner.validation.table import read_table
 
 
@@ -20,7 +24,7 @@ def started(**changes: str) -> StartUp:
 
 def refused(**changes: str) -> NotScored:
     with pytest.raises(NotScored) as caught:
-        started(**changes)
+        read_log(row(**changes), catalog(), 2)
     return caught.value
 
 
@@ -29,10 +33,10 @@ def test_a_complete_row_needs_only_the_default_batch() -> None:
 
 
 def test_errors_are_relative_to_the_log() -> None:
-    scored = validated(row(weights_gib_per_gpu="29.98", kv_tokens="952000")).scored[0]
-    assert scored.errors["weights_gib"] == pytest.approx(-0.5, abs=0.001)
-    assert scored.errors["kv_tokens"] == pytest.approx(-0.5, abs=0.001)
-    assert scored.worst == pytest.approx(0.5, abs=0.001)
+    scored = validated(row(weights_gib_per_gpu="7.495", kv_tokens="238000")).scored[0]
+    assert scored.errors["weights_gib"] == pytest.approx(1.0, abs=0.002)
+    assert scored.errors["kv_tokens"] == pytest.approx(1.0, abs=0.002)
+    assert scored.worst == pytest.approx(1.0, abs=0.002)
 
 
 def test_errors_are_grouped_by_engine_and_class() -> None:
@@ -117,14 +121,36 @@ def test_stated_memory_wins_over_the_catalog() -> None:
         ({"engine": ""}, "engine not named", True),
         ({"weight_dtype": "fp3"}, "weight format", True),
         ({"kv_dtype": "fp3"}, "KV format", True),
-        ({"tp": "two"}, "tp is no count", True),
-        ({"tp": "1.5"}, "tp is no count", True),
-        ({"tp": "1e7"}, "more than 64 GPUs", True),
-        ({"max_model_len": "-1"}, "max_model_len is no count", True),
-        ({"max_model_len": "nan"}, "max_model_len is no count", True),
-        ({"gpu_memory_utilization": "1.2"}, "memory share", True),
-        ({"total_gpu_gib": "0.1"}, "total memory", True),
-        ({"total_gpu_gib": "1e300"}, "total memory", True),
+        ({"tp": "two"}, "tp `two` is no number", True),
+        ({"tp": "1.5"}, "tp 1.5 is no count", True),
+        ({"tp": "128", "n_gpus": ""}, "more than 64 GPUs", True),
+        ({"max_model_len": "-1"}, "max_model_len -1 is no count", True),
+        ({"max_model_len": "inf"}, "max_model_len `inf` is no number", True),
+        ({"gpu_memory_utilization": "1.2"}, "is no share of memory", True),
+        ({"gpu_memory_utilization": "high"}, "gpu_memory_utilization `high` is no number", True),
+        ({"total_gpu_gib": "0.1"}, "total_gpu_gib 0.1 is no memory of a card", True),
+        ({"total_gpu_gib": "1e300"}, "total_gpu_gib 1e300 is no memory of a card", True),
+        ({"total_gpu_gib": "160"}, "total_gpu_gib 160 is more than the card holds (80 GiB)", True),
+        ({"gpu": "H100", "total_gpu_gib": ""}, "it could mean H100-NVL-94GB, H100-PCIe-80GB, H100-SXM-80GB", False),
+        ({"tp": "3", "n_gpus": "3"}, "tp 3 does not divide the 32 heads", True),
+        ({"pp": "40", "n_gpus": "40"}, "pp 40 is more than the 32 layers", True),
+        ({"tp": "4", "n_gpus": "2"}, "tp 4 x pp 1 needs more than n_gpus 2", True),
+        ({"weights_gib_per_gpu": "-15"}, "weights_gib_per_gpu -15 is no size", True),
+        ({"weights_gib_per_gpu": "15 GiB"}, "weights_gib_per_gpu `15 GiB` is no number", True),
+        ({"weights_gib_per_gpu": "0.01"}, "0.01 x 1 is less than a bit for each of the 8.03 billion", True),
+        ({"activation_gib": "-1"}, "activation_gib -1 is no size", True),
+        ({"non_torch_gib": "-1"}, "non_torch_gib -1 is no size", True),
+        ({"cudagraph_gib": "-5"}, "cudagraph_gib -5 is no size", True),
+        ({"kv_gib_per_gpu": "-15"}, "kv_gib_per_gpu -15 is no size", True),
+        ({"kv_gib_per_gpu": "-500", "outcome": "oom"}, "kv_gib_per_gpu -500 is more than the card holds", True),
+        ({"kv_gib_per_gpu": "5000", "total_gpu_gib": ""}, "5000 is more than the card holds (80 GiB)", True),
+        ({"weights_gib_per_gpu": "40", "kv_gib_per_gpu": "45"}, "are 85 GiB together, more than the card", True),
+        ({"kv_tokens": "4e9"}, "kv_tokens 4e+09 is more than the card holds (79.19 GiB, at most ", True),
+        ({"max_concurrency": "58110"}, "max_concurrency 58,110 is more than the card holds", True),
+        ({"kv_tokens": "many"}, "kv_tokens `many` is no number", True),
+        ({"kv_gib_per_gpu": "inf"}, "kv_gib_per_gpu `inf` is no number", True),
+        ({"outcome": "perhaps"}, "outcome `perhaps` is not known; it begins with ok, oom or kv too small", True),
+        ({"outcome": "okra"}, "outcome `okra` is not known", True),
     ],
 )
 def test_what_cannot_be_scored_says_why(changes: dict[str, str], reason: str, scorable: bool) -> None:
@@ -153,17 +179,53 @@ def test_an_architecture_that_cannot_be_computed_is_skipped_by_name() -> None:
         ("oom at graph capture", Outcome.OOM),
         ("kv too small", Outcome.KV_TOO_SMALL),
         ("kv_too_small", Outcome.KV_TOO_SMALL),
-        ("perhaps", None),
+        ("out of memory", Outcome.OOM),
         ("", None),
+        ("n/a", None),
     ],
 )
 def test_outcomes_have_three_labels(text: str, outcome: Outcome | None) -> None:
-    assert measured(row(outcome=text)).outcome is outcome
+    assert measured(row(outcome=text), 80.0).outcome is outcome
 
 
-def test_cells_that_are_no_numbers_are_blank() -> None:
-    seen = measured(row(kv_tokens="many", kv_gib_per_gpu="inf", weights_gib_per_gpu="nan"))
-    assert (seen.kv_tokens, seen.kv_gib, seen.weights_gib) == (None, None, None)
+@pytest.mark.parametrize("blank", ["", " ", "n/a", "N/A", "-", "--", "?", "unknown", "None", "null", "nan"])
+def test_words_for_a_blank_are_blank(blank: str) -> None:
+    seen = measured(row(kv_tokens=blank, kv_gib_per_gpu=blank, weights_gib_per_gpu=blank, outcome=blank), 80.0)
+    assert (seen.kv_tokens, seen.kv_gib, seen.weights_gib, seen.outcome) == (None, None, None, None)
+    table = read_table(f"model,engine,kv_tokens,gpu\na,vllm,{blank},{blank}\n".encode(), "x.csv")
+    assert (table.rows[0]["kv_tokens"], table.rows[0]["gpu"]) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1", 1.0), ("-1.5", -1.5), (".5", 0.5), ("5.", 5.0), ("+2e3", 2000.0), ("1E-2", 0.01), ("1e9999", math.inf)],
+)
+def test_numbers_are_plain(text: str, value: float) -> None:
+    assert parsed(text) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["", ".", "+", "-.", "e5", ".e5", "1e", "1_000", "1,000", "1k", "0x10", "inf", "nan", "١", "1 "]
+)
+def test_other_spellings_are_no_numbers(text: str) -> None:
+    assert parsed(text) is None
+
+
+def test_what_is_short_of_a_cache_is_below_zero_where_the_start_failed() -> None:
+    seen = measured(row(kv_gib_per_gpu="-1.44", outcome="kv too small"), 80.0)
+    assert seen.kv_gib == -1.44
+    assert measured(row(cudagraph_gib="-0.42"), 80.0).graphs_gib == -0.42
+
+
+def test_rows_stand_in_their_lines_whatever_is_between_them() -> None:
+    table = read_table(b'model,engine,kv_tokens\n\n"a\nb",vllm,1\n\nc,vllm,2,,\nd,vllm,3,4\n', "x.csv")
+    assert [r[PLACE] for r in table.rows] == ["x.csv:3", "x.csv:6", "x.csv:7"]
+    assert [EXCESS in r for r in table.rows] == [False, False, True]
+
+
+def test_every_skip_names_its_place() -> None:
+    found = validated({**row(model=""), PLACE: "a.csv:7"}, row(kv_gib_per_gpu="x"))
+    assert [(skip.place, skip.scorable) for skip in found.skips] == [("a.csv:7", False), ("", True)]
 
 
 def test_percentiles_lie_between_ranks() -> None:
@@ -188,7 +250,7 @@ def test_a_file_without_known_columns_says_what_it_looked_for(data: bytes, messa
 
 def test_tables_tolerate_marks_blank_lines_and_short_rows() -> None:
     table = read_table(b"\xef\xbb\xbfmodel,engine,kv_tokens\r\n\r\n a , vllm \r\n", "x.csv")
-    assert table.rows == ({"model": "a", "engine": "vllm", "kv_tokens": ""},)
+    assert table.rows == ({"model": "a", "engine": "vllm", "kv_tokens": "", PLACE: "x.csv:3"},)
     assert table.is_memory
 
 
@@ -196,6 +258,15 @@ def test_speed_measurements_are_told_apart() -> None:
     table = read_table(b"row_id,model,gpu,engine,scenario,metric,value\n1,m,g,e,s,t,1\n", "x.csv")
     assert table.is_speed
     assert not table.is_memory
+
+
+def test_a_row_that_measures_nothing_is_not_scored() -> None:
+    blank = dict.fromkeys(("weights_gib_per_gpu", "kv_gib_per_gpu", "kv_tokens", "max_concurrency", "outcome"), "")
+    assert validated(row(**blank)).skipped == {"no measured column is filled": 1}
+
+
+def test_heads_are_not_split_by_an_engine_that_splits_layers() -> None:
+    start_up(row(engine="llama.cpp", engine_version="b6000", tp="3", n_gpus="3"), catalog(), 2)
 
 
 @given(st.dictionaries(st.sampled_from(sorted(PLAIN)), st.text(max_size=20), max_size=6))

@@ -11,19 +11,20 @@ from typing import Any
 
 from planner.validation.result_fields import (
     Load,
+    ResultRow,
     engine_label,
     known_cells,
     loaded_rows,
     notes,
-    number,
     scaled,
     shown,
     text,
-    whole,
 )
+from planner.validation.result_run import Run
 
 NAME = "InferenceMAX"
 NEEDS = "hw, conc, tp, isl, osl and times or output_tput_per_gpu of a run without speculative decoding"
+RUNS = ""
 MILLI = 1e-3
 GPUS = {
     "h100": "H100 SXM 80GB", "h200": "H200 SXM 141GB", "b200": "B200 180GB", "b300": "B300", "gb200": "GB200 192GB",
@@ -38,51 +39,55 @@ def matches(data: Mapping[str, Any]) -> bool:
     return {"hw", "conc", "framework"} <= data.keys() and bool({"tput_per_gpu", "output_tput_per_gpu"} & data.keys())
 
 
-def rows(data: Mapping[str, Any]) -> list[dict[str, str]]:
+def rows(file: Run, run: Run) -> list[ResultRow]:  # noqa: ARG001
     """Return the rows of one configuration."""
-    layout = _layout(data)
-    if layout is None or _speculates(data):
+    if _speculates(run.data):
+        raise run.refuse("speculative decoding is not modelled")
+    layout = _layout(run)
+    if layout is None:
         return []
     cells, decoding = layout
+    runner = run.text("hw")
     known = known_cells(
-        engine=engine_label(data.get("framework"), data.get("image")),
-        gpu=GPUS.get(text(data.get("hw")).casefold().split("-")[0], text(data.get("hw"))),
-        model=text(data.get("model")),
-        weight_dtype=_weights(data),
+        engine=engine_label(run.text("framework"), run.text("image")),
+        gpu=GPUS.get(runner.casefold().split("-")[0], runner),
+        model=run.text("model"),
+        weight_dtype=_weights(run),
         notes=notes("InferenceMAX", "nominal lengths, range ratio 0.8"),
     )
-    users, prompt, output = whole(data.get("conc")), number(data.get("isl")), number(data.get("osl"))
-    metrics = {"output_tok_s_total": scaled(number(data.get("output_tput_per_gpu")), decoding)}
+    users, prompt, output = run.whole("conc"), run.number("isl"), run.number("osl")
+    metrics = {"output_tok_s_total": scaled(run.metric("output_tput_per_gpu"), decoding)}
     for kind in ("ttft", "tpot"):
-        metrics |= {
-            f"{kind}_ms_{s}": scaled(number(data.get(f"{w}_{kind}")), 1.0 / MILLI) for w, s in STATISTICS.items()
-        }
+        metrics |= {f"{kind}_ms_{s}": scaled(run.metric(f"{w}_{kind}"), 1.0 / MILLI) for w, s in STATISTICS.items()}
     load = None if users is None else Load("closed_loop", concurrency=users)
     return loaded_rows(known | cells, load, (prompt, output), metrics)
 
 
-def _layout(data: Mapping[str, Any]) -> tuple[dict[str, str], float] | None:
+def _layout(run: Run) -> tuple[dict[str, str], float] | None:
     """Return the cells of a layout and the number of GPUs that decode, None where the file leaves it open."""
-    if any(number(data.get(key)) not in (None, 1.0) for key in ("pp", "pcp_size", "dcp_size")):
-        return None
-    if data.get("disagg") is True:
-        return _split(data)
-    ranks = whole(data.get("tp"))
+    for key in ("pp", "pcp_size", "dcp_size"):
+        if run.statistic(key) not in (None, 1.0):
+            raise run.refuse(f"a layout over {key} {shown(run.number(key))} is not read", key)
+    if run.raw("disagg") is True:
+        return _split(run)
+    ranks = run.whole("tp")
     if ranks is None:
         return None
-    extra = f"ep={shown(whole(data.get('ep')) or 1.0)};dp_attention={_truth(data.get('dp_attention'))}"
+    extra = f"ep={shown(run.count('ep') or 1.0)};dp_attention={_truth(run.raw('dp_attention'))}"
     return {"tp": shown(ranks), "pp": "1", "n_gpus": shown(ranks), "parallel_extra": extra}, ranks
 
 
-def _split(data: Mapping[str, Any]) -> tuple[dict[str, str], float] | None:
+def _split(run: Run) -> tuple[dict[str, str], float] | None:
     halves, gpus = [], []
     for half in ("prefill", "decode"):
         workers, ranks, experts, count = (
-            whole(data.get(key)) for key in (f"{half}_num_workers", f"{half}_tp", f"{half}_ep", f"num_{half}_gpu")
+            run.whole(key) for key in (f"{half}_num_workers", f"{half}_tp", f"{half}_ep", f"num_{half}_gpu")
         )
-        if workers is None or ranks is None or experts is None or count is None or count < workers:
+        if workers is None or ranks is None or experts is None or count is None:
             return None
-        data_parallel = _truth(data.get(f"{half}_dp_attention"))
+        if count < workers:
+            raise run.refuse(f"impossible: {shown(workers)} workers on {shown(count)} GPUs", f"num_{half}_gpu")
+        data_parallel = _truth(run.raw(f"{half}_dp_attention"))
         halves.append(
             f"{half} {shown(workers)}x(tp{shown(ranks)} ep{shown(experts)} dpattn={data_parallel}) on {shown(count)} GPUs"
         )
@@ -100,10 +105,10 @@ def _speculates(data: Mapping[str, Any]) -> bool:
     return any((value.casefold() if isinstance(value, str) else value) not in off for value in stated)
 
 
-def _weights(data: Mapping[str, Any]) -> str:
+def _weights(run: Run) -> str:
     """Return the weight format: 4 bits are MXFP4 on AMD and in builds that say so, NVFP4 elsewhere."""
-    stated, named = text(data.get("precision")).casefold(), text(data.get("model")).casefold()
+    stated, named = run.text("precision").casefold(), run.text("model").casefold()
     if stated != "fp4":
         return stated
-    mx = text(data.get("hw")).casefold().startswith("mi") or "mxfp4" in named or "gpt-oss" in named
+    mx = run.text("hw").casefold().startswith("mi") or "mxfp4" in named or "gpt-oss" in named
     return "mxfp4" if mx else "nvfp4"

@@ -13,26 +13,25 @@ from typing import Any
 from planner.validation.result_fields import (
     Flight,
     Load,
+    ResultRow,
     closed_load,
     engine_label,
     iso_day,
     known_cells,
     loaded_rows,
     notes,
-    number,
     open_load,
     ratio,
-    scaled,
     shown,
-    text,
-    whole,
 )
+from planner.validation.result_run import Run
 
 NAME = "vllm bench serve"
 NEEDS = (
     "completed, total_input_tokens, total_output_tokens and times, at request_rate inf or at a rate that max_concurrency "
     "does not limit, without ramp-up or speculative decoding"
 )
+RUNS = ""
 STATISTICS = {"mean": "mean", "median": "p50", "p99": "p99"}
 MILLI = 1e-3
 
@@ -42,43 +41,55 @@ def matches(data: Mapping[str, Any]) -> bool:
     return {"completed", "total_input_tokens", "total_output_tokens", "request_rate"} <= data.keys()
 
 
-def rows(data: Mapping[str, Any]) -> list[dict[str, str]]:
+def rows(file: Run, run: Run) -> list[ResultRow]:  # noqa: ARG001
     """Return the rows of one run, at its mean lengths."""
-    if data.get("ramp_up_strategy") or any(key.startswith("spec_decode_") for key in data):
-        return []
+    if run.has("ramp_up_strategy"):
+        raise run.refuse("the rate of requests rises during the run (ramp_up_strategy)", "ramp_up_strategy")
+    speculative = next((key for key in run.data if key.startswith("spec_decode_")), None)
+    if speculative is not None:
+        raise run.refuse("speculative decoding is not modelled", speculative)
+    _check_losses(run)
     known = known_cells(
-        date=iso_day(data.get("date")),
-        engine=engine_label(data.get("backend"), None),
-        model=text(data.get("model_id")),
-        notes=notes("vllm bench serve", "mean lengths", _burstiness(data), _losses(data)),
+        date=iso_day(run.raw("date")),
+        engine=engine_label(run.text("backend"), None),
+        model=run.text("model_id"),
+        notes=notes("vllm bench serve", "mean lengths", _burstiness(run), _losses(run)),
     )
-    prompt, output = (ratio(data.get(f"total_{side}_tokens"), data.get("completed")) for side in ("input", "output"))
-    metrics = {"output_tok_s_total": number(data.get("output_throughput"))}
+    prompt, output = (ratio(run.number(f"total_{side}_tokens"), run.whole("completed")) for side in ("input", "output"))
+    metrics = {"output_tok_s_total": run.metric("output_throughput")}
     for kind in ("ttft", "tpot"):
-        metrics |= {f"{kind}_ms_{s}": number(data.get(f"{word}_{kind}_ms")) for word, s in STATISTICS.items()}
-    return loaded_rows(known, _load(data, output), (prompt, output), metrics)
+        metrics |= {f"{kind}_ms_{s}": run.metric(f"{word}_{kind}_ms") for word, s in STATISTICS.items()}
+    return loaded_rows(known, _load(run, output), (prompt, output), metrics)
 
 
-def _load(data: Mapping[str, Any], output: float | None) -> Load | None:
-    bound, rate, prompts = whole(data.get("max_concurrency")), data.get("request_rate"), whole(data.get("num_prompts"))
+def _load(run: Run, output: float | None) -> Load | None:
+    bound, prompts, rate = run.whole("max_concurrency"), run.whole("num_prompts"), run.raw("request_rate")
     if rate == "inf" or (isinstance(rate, float) and math.isinf(rate) and rate > 0.0):
         return closed_load(bound, prompts)
-    return open_load(number(rate), bound, Flight(_in_flight(data, output), number(data.get("max_concurrent_requests"))))
+    flight = Flight(_in_flight(run, output), run.statistic("max_concurrent_requests"))
+    return open_load(run.number("request_rate"), bound, flight)
 
 
-def _in_flight(data: Mapping[str, Any], output: float | None) -> float | None:
+def _in_flight(run: Run, output: float | None) -> float | None:
     """Return the mean number of requests in flight: their rate times their mean duration (Little's law)."""
-    served, first, each = (number(data.get(key)) for key in ("request_throughput", "mean_ttft_ms", "mean_tpot_ms"))
-    if served is None or first is None or each is None or output is None:
+    served = run.statistic("request_throughput")
+    first, each = run.metric("mean_ttft_ms"), run.metric("mean_tpot_ms")
+    if served is None or not isinstance(first, float) or not isinstance(each, float) or output is None:
         return None
-    return scaled(served * (first + each * max(output - 1.0, 0.0)), MILLI)
+    return served * (first + each * max(output - 1.0, 0.0)) * MILLI
 
 
-def _burstiness(data: Mapping[str, Any]) -> str:
-    shape = number(data.get("burstiness"))
+def _burstiness(run: Run) -> str:
+    shape = run.number("burstiness")
     return f"burstiness {shown(shape)}" if shape not in (None, 1.0) else ""
 
 
-def _losses(data: Mapping[str, Any]) -> str:
-    sent, done = whole(data.get("num_prompts")), whole(data.get("completed"))
+def _check_losses(run: Run) -> None:
+    sent = run.whole("num_prompts")
+    if sent is not None and run.has("completed"):
+        run.check_losses(sent - run.count("completed"), sent, "completed")
+
+
+def _losses(run: Run) -> str:
+    sent, done = run.whole("num_prompts"), run.whole("completed")
     return f"{shown(done)} of {shown(sent)} completed" if sent and done and done < sent else ""

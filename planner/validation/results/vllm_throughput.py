@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from planner.validation.result_fields import Load, known_cells, loaded_rows, notes, number, ratio, whole
+from planner.validation.result_fields import Load, ResultRow, known_cells, loaded_rows, notes, ratio
+from planner.validation.result_run import Run
 
 NAME = "vllm bench throughput"
 NEEDS = "total_output_tokens, which the tool does not write itself: its rate counts prompt tokens too"
+
+RUNS = ""
 
 
 def matches(data: Mapping[str, Any]) -> bool:
@@ -25,14 +28,14 @@ def matches(data: Mapping[str, Any]) -> bool:
     } <= data.keys()
 
 
-def rows(data: Mapping[str, Any]) -> list[dict[str, str]]:
+def rows(file: Run, run: Run) -> list[ResultRow]:  # noqa: ARG001
     """Return the rate of output tokens, at the mean lengths of the requests."""
-    requests, total, output = (
-        whole(data.get(key)) for key in ("num_requests", "total_num_tokens", "total_output_tokens")
-    )
-    if requests is None or total is None or output is None or output >= total:
+    requests, total, output = (run.whole(key) for key in ("num_requests", "total_num_tokens", "total_output_tokens"))
+    if requests is None or total is None or output is None:
         return []
+    if output >= total:
+        raise run.refuse(f"impossible: {output:,.0f} output tokens of {total:,.0f} in all", "total_output_tokens")
     known = known_cells(engine="vLLM", notes=notes("vllm bench throughput", "mean lengths"))
     lengths = (ratio(total - output, requests), ratio(output, requests))
-    rate = {"output_tok_s_total": ratio(output, number(data.get("elapsed_time")))}
+    rate = {"output_tok_s_total": ratio(output, run.number("elapsed_time"))}
     return loaded_rows(known, Load("offline_max", concurrency=requests), lengths, rate)
