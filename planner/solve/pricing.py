@@ -128,14 +128,8 @@ class Block:
         """Size of each candidate."""
         return tuple(Size.of(c) for c in self.columns)
 
-    def price(
-        self,
-        prices: Mapping[Size, float],
-        gap: float,
-        known: Sequence[BlockPlan] = (),
-        max_nodes: int = MOST_NODES,
-    ) -> Priced:
-        """Find the cheapest replicas at prices per replica (by size), within a relative gap or so many nodes of a search.
+    def price(self, prices: Mapping[Size, float], gap: float, known: Sequence[BlockPlan] = ()) -> Priced:
+        """Find the cheapest replicas at prices per replica (by size), within a relative gap.
 
         A plan that does not survive the loss of spares is cut off and the search repeated; bounds hold from the first
         round on, since each only adds rows. `known` are plans found before, which survive: where the relaxation proves the
@@ -152,7 +146,7 @@ class Block:
                 if relaxed.point is not None and cost - relaxed.bound * SAFE_SHARE <= gap * cost:
                     return Priced(best, min(cost, max(bound, relaxed.bound * SAFE_SHARE)), True)
             cutoff = None if best is None else cost * (1.0 + CUTOFF_ROOM)
-            answer = minimise(program, Effort(relative_gap=gap, max_nodes=max_nodes, cutoff=cutoff, heuristics=False))
+            answer = minimise(program, Effort(relative_gap=gap, max_nodes=MOST_NODES, cutoff=cutoff, heuristics=False))
             if answer.point is None:
                 return self._without_point(answer, best, cost, bound)
             bound = max(bound, answer.bound)

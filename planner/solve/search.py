@@ -38,7 +38,7 @@ BLOCK_GAP_SHARE = 0.05  # of the gap asked for: what models alone may leave open
 ROUND_GAP_SHARE = 0.1  # of the gap asked for: what column generation may leave open in a branch
 OPEN_GAP_SHARE = 0.03  # of the gap that is open: the same, as long as it is wide
 LEAST_GAP, MOST_GAP = 1e-7, 3e-3  # of models alone, whatever is asked for or open
-ROUGH_GAP, ROUGH_NODES = 0.01, 60  # of models alone, while it is found out what their pools bear
+ROUGH_GAP = 0.01  # of models alone, while it is found out what their pools bear
 MOST_REPLANNED = 3  # models planned anew at once
 REPLAN_NODES = 200
 MOST_PERTURBED = 8
@@ -307,7 +307,7 @@ class Search:
     def _price(self, model: str, prices: Prices, gap: float, lasting: bool) -> Priced:
         """Let a model choose at the prices; before that, lower it until a `lasting` plan is found that is roughly the best."""
         for _ in range(MOST_RATINGS if lasting else 0):
-            rough = self.blocks[model].price(prices, max(gap, ROUGH_GAP), self._surviving(model), ROUGH_NODES)
+            rough = self.blocks[model].price(prices, max(gap, ROUGH_GAP), self._surviving(model))
             if rough.plan is None or not rough.survives:
                 break
             if self._holds(rough.plan):
