@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from threading import Event
 
 import numpy as np
 
 from planner.program.data import FleetProblem, node_cost, penalties
 from planner.program.fleet import TIE_BREAK_PER_RANK, TIE_BREAK_USD_PER_GPU_H
+from planner.solve.brake import stopped_by
 from planner.solve.master import Supply
 from planner.solve.merge import merged
 from planner.solve.nodes import buy_nodes
@@ -31,6 +33,7 @@ class SolveLimits:
     """What a solve aims for and when it stops.
 
     `deadline_s` is a moment of `time.monotonic`: an emergency brake, after which what was found is returned, unproven.
+    `interrupt` is another: once it is set, searches that run are stopped too.
     A solve that is not `thorough` does not branch: a good fleet soon, its gap perhaps open.
     """
 
@@ -38,15 +41,23 @@ class SolveLimits:
     thorough: bool = True
     deadline_s: float | None = None
     max_nodes: int | None = None
+    interrupt: Event | None = None
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Tell whether someone asked to stop."""
+        return self.interrupt is not None and self.interrupt.is_set()
 
     @property
     def is_over(self) -> bool:
-        """Tell whether the deadline has passed."""
-        return self.deadline_s is not None and time.monotonic() >= self.deadline_s
+        """Tell whether the deadline has passed, or someone asked to stop."""
+        return self.is_interrupted or (self.deadline_s is not None and time.monotonic() >= self.deadline_s)
 
     @property
     def time_left_s(self) -> float | None:
         """Seconds until the deadline, None without one."""
+        if self.is_interrupted:
+            return LEAST_TIME_S
         return None if self.deadline_s is None else max(LEAST_TIME_S, self.deadline_s - time.monotonic())
 
 
@@ -106,7 +117,9 @@ def _solve(search: Search, limits: SolveLimits, uncut_bound: float | None) -> An
     gap = limits.gap * GAP_SHARE_FOR_SEARCH
     small = _is_small(search.problem)
     branches = 0 if small else MOST_BRANCHES if limits.thorough else 1
-    search.run(Aim(gap, lambda: limits.is_over, lambda: limits.time_left_s), branches)
+    brake = (lambda: limits.is_interrupted) if limits.interrupt is not None else None
+    with stopped_by(brake):
+        search.run(Aim(gap, lambda: limits.is_over, lambda: limits.time_left_s), branches)
     if search.unserved:
         names = ", ".join(search.unserved)
         reason = f"no number of replicas that the stock allows meets the rules of model {names}, whatever it may cost"
@@ -117,7 +130,8 @@ def _solve(search: Search, limits: SolveLimits, uncut_bound: float | None) -> An
     open_gap = found is None or found.cost - bound > gap * found.cost
     whole_helps = small or (limits.thorough and len(problem.rules) <= MOST_MODELS_WHOLE)
     if open_gap and bound < np.inf and not limits.is_over and whole_helps:
-        whole = solve_whole(problem, search.bounds(), found, bound, gap, limits)
+        with stopped_by(brake):
+            whole = solve_whole(problem, search.bounds(), found, bound, gap, limits)
         if isinstance(whole, Infeasible):
             return Answered(whole, None, problem)
         found, bound, problem = whole.found, whole.bound, whole.problem
@@ -138,24 +152,36 @@ def _is_small(problem: FleetProblem) -> bool:
 def _outcome(
     problem: FleetProblem, supply: Supply, replicas: Mapping[str, int], bound: float, limits: SolveLimits
 ) -> tuple[Outcome, Packing]:
-    """Put replicas of one shape together, buy the cheapest nodes that hold them, and route."""
+    """Buy the cheapest nodes that hold the replicas, and route."""
     nodes, placed = buy_nodes(problem, supply, replicas)
-    replicas, placed = merged(problem, replicas, placed)
-    packing = pack(problem, nodes, placed)
-    kept = packing.count()
-    prices = {o.name: node_cost(problem, o) for o in problem.offers}
-    cost = sum(prices[name] * count for name, count in kept.items()) + penalties(problem, replicas)
-    solution = Solution(
-        replicas=dict(sorted(replicas.items())),
-        nodes=kept,
-        rates=_rates(problem, replicas),
-        placed=dict(sorted(placed.items())),
-        cost=cost,
-        bound=min(cost, _bound_without_tie_break(problem, bound)),
-    )
+    solution, packing = routed(problem, replicas, nodes, placed, _bound_without_tie_break(problem, bound))
     if solution.gap <= limits.gap + GAP_ATOL:
         return Solved(solution), packing
     return Unproven(solution, "the gap to the proven bound is above the one asked for"), packing
+
+
+def routed(
+    problem: FleetProblem,
+    replicas: Mapping[str, int],
+    nodes: Mapping[str, int],
+    placed: Mapping[tuple[str, str], int],
+    bound: float,
+) -> tuple[Solution, Packing]:
+    """Put replicas of one shape together, pack them on the nodes, and route the demand over them."""
+    replicas, placed = merged(problem, replicas, placed)
+    packing = pack(problem, nodes, placed)
+    used = packing.count()
+    prices = {o.name: node_cost(problem, o) for o in problem.offers}
+    cost = sum(prices[name] * count for name, count in used.items()) + penalties(problem, replicas)
+    solution = Solution(
+        replicas=dict(sorted(replicas.items())),
+        nodes=used,
+        rates=_rates(problem, replicas),
+        placed=dict(sorted(placed.items())),
+        cost=cost,
+        bound=min(cost, bound),
+    )
+    return solution, packing
 
 
 def _rates(problem: FleetProblem, replicas: Mapping[str, int]) -> dict[tuple[str, str], float]:
