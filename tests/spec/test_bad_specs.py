@@ -116,7 +116,6 @@ EXPECTED = (
     ("unbuilt_deployed", "spec/not-supported-yet", 16, 1, "`deployed` is not supported yet"),
     ("unbuilt_latency_margin", "spec/not-supported-yet", 16, 13, "`min_latency_margin` is not supported yet"),
     ("unbuilt_priority", "spec/not-supported-yet", 8, 5, "`priority` is not supported yet"),
-    ("unbuilt_stay_within", "spec/not-supported-yet", 16, 12, "`stay_within` is not supported yet"),
     ("unbuilt_trace", "spec/not-supported-yet", 9, 7, "traffic from a trace is not supported yet"),
     ("unclosed_bracket", "yaml/syntax", 4, 1, "while parsing a flow sequence: did not find"),
     ("unclosed_quote", "yaml/syntax", 3, 10, "while scanning a quoted scalar: found unexpected"),
