@@ -103,8 +103,8 @@ def solve(
         quantity("--gap", gap, "share"),
         _limit_s(time_limit),
         write_lp,
-        _preferred(prefer, spec),
-        _stay_within(stay_within, prefer),
+        stay_within=_stay_within(stay_within, prefer),
+        prefer=_preferred(prefer, spec),
     )
     reviewer = _reviewer(second_opinion)
     loaded = read_spec(spec, stdin_filename)
