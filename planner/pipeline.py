@@ -28,8 +28,9 @@ from planner.plan.schema import Digests, InfeasibleReport, Plan, Preferred, Stat
 from planner.policy import evaluate
 from planner.policy.facts import PlanFacts
 from planner.prefer.changes import changes_between
+from planner.prefer.earlier import EarlierFleet, PreferredPlan, deployed_fleet, on_nodes
 from planner.prefer.keep import Fleet, Keeper, Preference
-from planner.prefer.running import PreferredPlan, running_fleet
+from planner.prefer.running import running_fleet
 from planner.program.data import FleetProblem
 from planner.program.problem import fleet_problem, gpu_limits, with_services
 from planner.solve.fleet import Answered, SolveLimits, mend, solve
@@ -53,7 +54,8 @@ Solving = Callable[[], AbstractContextManager[Event | None]]
 class Options:
     """What the command line adds to a spec. `time_limit_s` is wall time; a plan cut short by it is unproven.
 
-    The fleet of `prefer` is kept where it holds and the best one saves no more than `stay_within`, by default the spec's.
+    The fleet of `prefer`, by default what the spec says is deployed, is kept where it holds and the best one saves no more
+    than `stay_within`, by default the spec's.
     """
 
     as_of: date | None = None
@@ -113,28 +115,29 @@ def make_plan(
     """
     clock = _Clock(progress)
     spec, catalog = _dated(prepared.spec, prepared.catalog, options), prepared.catalog
-    if options.prefer is not None:
-        options.prefer.check_against(spec)
+    earlier = deployed_fleet(spec, catalog) if options.prefer is None else options.prefer.fleet_for(spec)
     knowledge = Knowledge.of(catalog, spec.planning.confidence)
-    table = build_table(
-        spec, catalog, knowledge, running=options.prefer.shapes() if options.prefer is not None else NOTHING_RUNS
-    )
+    table = build_table(spec, catalog, knowledge, running=NOTHING_RUNS if earlier is None else earlier.shapes())
+    earlier = None if earlier is None else on_nodes(earlier, spec, table)
     clock.lap("candidates")
     context = _context(prepared, spec, table, options)
     gap = options.gap if options.gap is not None else spec.planning.gap
     with solving() as interrupt:
         deadline_s = None if options.time_limit_s is None else time.monotonic() + options.time_limit_s
         limits = SolveLimits(gap, deadline_s=deadline_s, interrupt=interrupt)
-        plan = _solve_and_audit(context, catalog, knowledge.constants, limits, options, clock)
+        plan = _solve_and_audit(context, catalog, knowledge.constants, limits, options, clock, earlier)
         clock.lap("plan")
         if plan.status == "infeasible":
             rough = replace(limits, gap=max(limits.gap, WAY_GAP))
             report = explain_infeasible(spec, table, _trials(prepared, knowledge, options, rough))
             plan = infeasible_plan(context, report)
             clock.lap("explain")
-    if options.prefer is not None and plan.preferred is None:
-        reason = NO_FLEET if plan.status == "infeasible" else NO_FLEET_FOUND
-        plan = with_preferred(plan, _given_up(spec, options, options.prefer, reason))
+    if earlier is not None and plan.preferred is None:
+        reasons = (NO_FLEET if plan.status == "infeasible" else NO_FLEET_FOUND,)
+        within = _stay_within(spec, options)
+        plan = with_preferred(
+            plan, Preferred(plan=earlier.digest, outcome="not_possible", stay_within=within, reasons=reasons)
+        )
     return plan
 
 
@@ -180,16 +183,22 @@ class _Best:
 
 
 def _solve_and_audit(
-    context: Context, catalog: Catalog, constants: SpeedConstants, limits: SolveLimits, options: Options, clock: _Clock
+    context: Context,
+    catalog: Catalog,
+    constants: SpeedConstants,
+    limits: SolveLimits,
+    options: Options,
+    clock: _Clock,
+    earlier: EarlierFleet | None = None,
 ) -> Plan:
-    """Find the best fleet, keep the preferred one where that is worth it, and audit the plan.
+    """Find the best fleet, keep the earlier one where that is worth it, and audit the plan.
 
     The plan of a spec without a fleet does not say yet what is in the way.
     """
     spec, table = context.spec, context.table
     if unserved(table):
         return infeasible_plan(context, InfeasibleReport(reason="some workload has no candidate"))
-    running = None if options.prefer is None else running_fleet(options.prefer.plan, table)
+    running = None if earlier is None else running_fleet(earlier, table)
     paid = frozenset(running.nodes) if running is not None else frozenset[str]()
     problem = fleet_problem(spec, table, gpu_limits(spec, catalog), paid)
     if options.write_lp is not None:
@@ -197,40 +206,29 @@ def _solve_and_audit(
     best = _best(context, problem, constants, limits, clock)
     if isinstance(best, Plan):
         return best
-    if options.prefer is None or running is None:
+    if earlier is None or running is None:
         return _audited(context, catalog, best, best.fleet, constants, None)
     stay_within = _stay_within(spec, options)
     keeper = Keeper(running, spec, catalog, table, problem, constants, limits, stay_within)
     preference = keeper.decide(best.fleet)
     clock.lap("prefer")
-    plan = _audited(context, catalog, best, preference.fleet, constants, options.prefer)
-    return with_preferred(plan, _outcome(plan, options.prefer, stay_within, best, preference))
+    plan = _audited(context, catalog, best, preference.fleet, constants, earlier)
+    return with_preferred(plan, _outcome(plan, earlier, stay_within, best, preference))
 
 
-def _outcome(
-    plan: Plan, preferred: PreferredPlan, stay_within: float, best: _Best, preference: Preference
-) -> Preferred:
-    """Return what the plan says about the preferred fleet."""
+def _outcome(plan: Plan, earlier: EarlierFleet, stay_within: float, best: _Best, preference: Preference) -> Preferred:
+    """Return what the plan says about the fleet that was to be kept."""
     planned, least = preference.fleet.usd_per_h, best.fleet.usd_per_h
     saving = max(0.0, planned - least)
     return Preferred(
-        plan=preferred.plan.digests.plan,
+        plan=earlier.digest,
         outcome=preference.outcome,
         stay_within=stay_within,
         best_usd_per_hour=least,
         would_save_usd_per_hour=saving,
         would_save=saving / planned if planned > 0.0 else 0.0,
         reasons=preference.reasons,
-        changes=changes_between(preferred.plan, plan),
-    )
-
-
-def _given_up(spec: FleetSpec, options: Options, preferred: PreferredPlan, reason: str) -> Preferred:
-    return Preferred(
-        plan=preferred.plan.digests.plan,
-        outcome="not_possible",
-        stay_within=_stay_within(spec, options),
-        reasons=(reason,),
+        changes=changes_between(earlier, plan),
     )
 
 
@@ -295,7 +293,7 @@ def _audited(
     best: _Best,
     fleet: Fleet,
     constants: SpeedConstants,
-    preferred: PreferredPlan | None,
+    earlier: EarlierFleet | None,
 ) -> Plan:
     """Return the plan of a fleet. Whether it is proven depends on the best one: what is kept is kept on purpose."""
     found, packing = fleet.found, fleet.packing
@@ -304,7 +302,7 @@ def _audited(
     offers = {o.name: o for o in table.supply.offers}
     usd_per_h = sum(offers[name].usd_per_node_h * count for name, count in packing.count().items())
     bought = [offers[name] for name in packing.count()]
-    before = preferred.plan.objective.usd_per_month if preferred is not None and preferred.plan.objective else None
+    before = None if earlier is None else earlier.usd_per_month
     facts = PlanFacts(usd_per_h * spec.planning.hours_per_month, bought, catalog, before)
     policies = evaluate(spec, facts, context.as_of)
     plan = build_plan(context, found.problem, found.solution, packing, found.drafts, constants, best.status, policies)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from planner.catalog import Catalog
     from planner.pipeline import Options
     from planner.plan.schema import Plan
-    from planner.prefer.running import PreferredPlan
+    from planner.prefer.earlier import PreferredPlan
     from planner.second_opinion import Reviewer
     from planner.spec import LoadedSpec
 
@@ -103,12 +103,14 @@ def solve(
         quantity("--gap", gap, "share"),
         _limit_s(time_limit),
         write_lp,
-        stay_within=_stay_within(stay_within, prefer),
+        stay_within=quantity("--stay-within", stay_within, "change"),
         prefer=_preferred(prefer, spec),
     )
     reviewer = _reviewer(second_opinion)
     loaded = read_spec(spec, stdin_filename)
     opened = _checked(loaded, catalog, quiet)
+    if flags.stay_within is not None and flags.prefer is None and not (loaded.spec and loaded.spec.deployed):
+        usage_error("--stay-within: it says what keeping a fleet may cost; give its plan with --prefer")
     if show_config:
         answer(_config(loaded, opened, flags))
         return
@@ -172,19 +174,12 @@ def _preferred(path: str | None, spec: str) -> PreferredPlan | None:
     if path == spec == STANDARD:
         usage_error("--prefer: standard input is the spec already; give the plan as a file")
     from planner.diagnostics import DiagnosticError
-    from planner.prefer.running import PreferredPlan
+    from planner.prefer.earlier import PreferredPlan
 
     try:
         return PreferredPlan(read_plan(path), path)
     except DiagnosticError as error:
         refuse(error.diagnostics)
-
-
-def _stay_within(share: str | None, prefer: str | None) -> float | None:
-    given = quantity("--stay-within", share, "change")
-    if given is not None and prefer is None:
-        usage_error("--stay-within: it says what keeping a plan may cost; give that plan with --prefer")
-    return given
 
 
 def _checked(loaded: LoadedSpec, folder: Path | None, quiet: bool) -> Catalog:

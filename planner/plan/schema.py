@@ -334,8 +334,8 @@ class PreferredChange(Record):
 class Preferred(Record):
     """What became of the fleet that was to be kept."""
 
-    plan: str
-    """Digest of the plan that it comes from."""
+    plan: str | None
+    """Digest of the plan that it comes from; null for what the spec says is deployed."""
     outcome: Literal["kept", "changed", "not_possible"]
     """Kept as it is; changed as little as possible; or given up for the best fleet, if there is any."""
     stay_within: float

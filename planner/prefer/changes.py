@@ -1,4 +1,4 @@
-"""What one plan has otherwise than another: replicas by shape, nodes by offer, and settings of shapes that stay."""
+"""What a plan has otherwise than the fleet that ran: replicas by shape, nodes by offer, and batch caps of pools that stay."""
 
 from __future__ import annotations
 
@@ -7,16 +7,23 @@ from collections.abc import Iterator
 
 from planner.plan.pools import pool_shape
 from planner.plan.schema import Plan, PreferredChange
+from planner.prefer.earlier import EarlierFleet, described
 
 
-def changes_between(before: Plan, after: Plan) -> tuple[PreferredChange, ...]:
-    """Return the changes from one plan to another, sorted by kind and name."""
-    found = [
-        *_counts("replicas", _replicas(before), _replicas(after)),
-        *_counts("nodes", _nodes(before), _nodes(after)),
+def changes_between(before: EarlierFleet, after: Plan) -> tuple[PreferredChange, ...]:
+    """Return the changes from a fleet to a plan, sorted by kind and name."""
+    replicas = sum(
+        (Counter({described(p.model, pool_shape(p), p.spot): p.replicas}) for p in after.pools), Counter[str]()
+    )
+    return (
+        *_counts("replicas", before.replicas(), replicas),
+        *_counts("nodes", Counter({n.offer: n.nodes for n in before.nodes}), Counter(_nodes(after))),
         *_batch_caps(before, after),
-    ]
-    return tuple(found)
+    )
+
+
+def _nodes(plan: Plan) -> dict[str, int]:
+    return {node.offer: node.nodes for node in plan.nodes}
 
 
 def _counts(kind: str, before: Counter[str], after: Counter[str]) -> Iterator[PreferredChange]:
@@ -25,24 +32,11 @@ def _counts(kind: str, before: Counter[str], after: Counter[str]) -> Iterator[Pr
             yield PreferredChange.model_validate({"kind": kind, "name": name, "from": before[name], "to": after[name]})
 
 
-def _replicas(plan: Plan) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    for pool in plan.pools:
-        counts[f"{pool.model} on {pool_shape(pool)}{' (spot)' if pool.spot else ''}"] += pool.replicas
-    return counts
-
-
-def _nodes(plan: Plan) -> Counter[str]:
-    return Counter({node.offer: node.nodes for node in plan.nodes})
-
-
-def _batch_caps(before: Plan, after: Plan) -> Iterator[PreferredChange]:
-    """Yield the batch caps that differ, for pools of the same name, shape and replicas: engines restart for them."""
-    known = {pool.name: pool for pool in before.pools}
+def _batch_caps(before: EarlierFleet, after: Plan) -> Iterator[PreferredChange]:
+    """Yield the batch caps that differ, of shapes with as many replicas as before in one pool: engines restart for them."""
+    known = {(p.model, p.shape, p.replicas): p.max_num_seqs for p in before.pools}
     for pool in after.pools:
-        other = known.get(pool.name)
-        if other is None or (pool_shape(other), other.replicas) != (pool_shape(pool), pool.replicas):
-            continue
-        if other.max_num_seqs != pool.max_num_seqs:
-            change = {"kind": "max_num_seqs", "name": pool.name, "from": other.max_num_seqs, "to": pool.max_num_seqs}
+        cap = known.get((pool.model, pool_shape(pool), pool.replicas))
+        if cap is not None and cap != pool.max_num_seqs:
+            change = {"kind": "max_num_seqs", "name": pool.name, "from": cap, "to": pool.max_num_seqs}
             yield PreferredChange.model_validate(change)

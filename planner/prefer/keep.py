@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -21,6 +22,7 @@ from planner.spec import FleetSpec
 
 MOST_COLUMNS = 1500  # candidates of a program that is searched for the fewest changes
 MOST_ROUNDS = 8
+PATIENCE_S = 20.0
 COST_ROOM = 1e-9  # sums of prices differ by this much
 TOO_LARGE = (
     "only shapes of this fleet and of the best one were considered: it is too large to search all for fewer changes"
@@ -108,13 +110,21 @@ class Keeper:
         if self._other_settings(best) == 0 and self._is_running(best):
             return best
         ratings = (best.found.table, self.table)
-        tries = [self._settled(self._restricted(best, table), table, best.solution.bound) for table in ratings]
+        patient = replace(self, limits=self._patient_limits())
+        tries = [patient._settled(self._restricted(best, table), table, best.solution.bound) for table in ratings]
         held = [found for found in tries if isinstance(found, Fleet)]
         if held:
             return min(held, key=self._other_settings)
         missed = next(found for found in reversed(tries) if isinstance(found, Missed))
         broken = why_not_carried(self.spec, self._restricted(best, self.table), self.running, self.catalog)
         return broken or missed.reasons or (CUT_SHORT if missed.is_cut_short else NO_ROUTING,)
+
+    def _patient_limits(self) -> SolveLimits:
+        """Return limits that leave time to see whether a fleet holds, which is quick, however late it is."""
+        limits = replace(self.limits, interrupt=None)
+        if self.limits.deadline_s is None and not self.limits.is_over:
+            return limits
+        return replace(limits, deadline_s=max(self.limits.deadline_s or 0.0, time.monotonic() + PATIENCE_S))
 
     def _is_running(self, fleet: Fleet) -> bool:
         """Tell whether a fleet has the replicas and nodes of the one that runs, and nothing else."""

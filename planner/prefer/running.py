@@ -2,56 +2,26 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from planner.candidates.types import Candidate, CandidateTable, PricedOffer
-from planner.diagnostics import Diagnostic, DiagnosticError, Span
-from planner.plan.pools import pool_shape
-from planner.plan.schema import NodePlan, Plan, Pool
+from planner.prefer.earlier import EarlierFleet, EarlierNodes, EarlierPool
 from planner.program.data import Kept, KeptPool
-from planner.spec import FleetSpec
 
 Kind = tuple[str, str, bool, str, int]
 """Model, shape, whether on spot nodes, zone and node size, as far as the model is to survive their loss."""
 
 
 @dataclass(frozen=True)
-class PreferredPlan:
-    """A plan whose fleet is to be kept, and the file that it was read from."""
-
-    plan: Plan
-    path: str
-
-    def shapes(self) -> dict[str, frozenset[str]]:
-        """Return the names of its shapes by model."""
-        models = {p.model for p in self.plan.pools}
-        return {m: frozenset(pool_shape(p) for p in self.plan.pools if p.model == m) for m in sorted(models)}
-
-    def check_against(self, spec: FleetSpec) -> None:
-        """Raise `DiagnosticError` where nothing of the plan can be kept for a spec, whatever it costs."""
-        if not self.plan.pools:
-            self._refuse("plan/no-fleet", "this plan has no fleet to keep; `planner show` says why")
-        own = {p.model for p in self.plan.pools}
-        asked = {w.model for w in spec.workloads.values()}
-        if own.isdisjoint(asked):
-            named = f"it serves {', '.join(sorted(own))}, and the spec {', '.join(sorted(asked))}"
-            self._refuse("plan/other-fleet", f"this plan serves no model of the spec: {named}")
-
-    def _refuse(self, code: str, message: str) -> None:
-        raise DiagnosticError([Diagnostic(code, message, Span(self.path, 1, 1, 2))])
-
-
-@dataclass(frozen=True)
 class Running:
-    """The fleet of an earlier plan in terms of today's candidates and offers.
+    """An earlier fleet in terms of today's candidates and offers.
 
     `lost` says of each pool or offer that cannot be had any more why that is. `has_new_models` and `has_gone_models` tell
-    whether the spec serves models that the plan does not, and the other way round.
+    whether the spec serves models that it does not, and the other way round.
     """
 
-    plan: Plan
     pools: tuple[KeptPool, ...]
     nodes: dict[str, int]
     models: frozenset[str]
@@ -74,26 +44,25 @@ class Running:
         )
 
 
-def running_fleet(plan: Plan, table: CandidateTable) -> Running:
-    """Return what of a plan can still be had: candidates of the same model, shape and kind of nodes, and the same offers."""
+def running_fleet(fleet: EarlierFleet, table: CandidateTable) -> Running:
+    """Return what of a fleet can still be had: candidates of the same model, shape and kind of nodes, and the same offers."""
     asked = {w.model for w in table.workloads.values()}
-    pools = [p for p in plan.pools if p.model in asked]
+    pools = [p for p in fleet.pools if p.model in asked]
     found: dict[Kind, int] = defaultdict(int)
     columns: dict[Kind, list[Candidate]] = {}
     same: dict[Kind, set[str]] = defaultdict(set)
     lost: list[str] = []
     for pool in pools:
-        kinds = _kinds(pool, plan, table)
+        kinds = _kinds(pool, table)
         if sum(count for _, count in kinds) < pool.replicas:
             lost.append(f"pool {pool.name}: {_why_gone(pool, table)}")
         for kind, count in kinds:
             columns[kind] = [c for c in table.candidates if _kind(c) == kind]
             found[kind] += count
             same[kind].add(_nearest(columns[kind], pool).name)
-    nodes, gone = _nodes(plan.nodes, table.supply.offers)
+    nodes, gone = _nodes(fleet.nodes, table.supply.offers)
     models = frozenset(p.model for p in pools)
     return Running(
-        plan=plan,
         pools=tuple(
             KeptPool(_name(kind), tuple(c.name for c in columns[kind]), found[kind], frozenset(same[kind]))
             for kind in sorted(found)
@@ -102,7 +71,7 @@ def running_fleet(plan: Plan, table: CandidateTable) -> Running:
         models=models,
         lost=(*lost, *gone),
         has_new_models=bool(asked - models),
-        has_gone_models=len(pools) < len(plan.pools),
+        has_gone_models=len(pools) < len(fleet.pools),
     )
 
 
@@ -117,55 +86,45 @@ def _kind(candidate: Candidate) -> Kind:
     return shape.model, shape.name, domain.spot, domain.zone, domain.node_gpus
 
 
-def _kinds(pool: Pool, plan: Plan, table: CandidateTable) -> list[tuple[Kind, int]]:
+def _kinds(pool: EarlierPool, table: CandidateTable) -> list[tuple[Kind, int]]:
     """Return what the replicas of a pool are today, with how many of them; those that are nothing any more are left out."""
-    shape = pool_shape(pool)
     kinds = {
         _kind(c)
         for c in table.candidates
-        if (c.shape.model, c.shape.name, c.domain.spot) == (pool.model, shape, pool.spot)
+        if (c.shape.model, c.shape.name, c.domain.spot) == (pool.model, pool.shape, pool.is_spot)
     }
-    size = _node_gpus(pool, plan)
-    fitting = sorted(kind for kind in kinds if kind[4] in (0, size))
+    fitting = sorted(kind for kind in kinds if kind[4] in (0, pool.node_gpus))
     if any(kind[3] for kind in fitting):
-        at = Counter({f"{p.provider}/{p.region}": p.replicas for p in pool.placement})
-        return [(kind, at[kind[3]]) for kind in fitting if at[kind[3]]]
+        at = [(kind, pool.placement.get(kind[3], 0)) for kind in fitting]
+        return [(kind, count) for kind, count in at if count]
     return [(kind, pool.replicas) for kind in fitting[:1]]
 
 
-def _node_gpus(pool: Pool, plan: Plan) -> int:
-    """Return the size of all nodes that a pool can lie on, 0 where they differ."""
-    sizes = {n.gpus_per_node for n in plan.nodes if n.gpu == pool.gpu}
-    return pool.gpus_per_node or (sizes.pop() if len(sizes) == 1 else 0)
-
-
-def _nearest(candidates: Iterable[Candidate], pool: Pool) -> Candidate:
+def _nearest(candidates: Iterable[Candidate], pool: EarlierPool) -> Candidate:
     """Return the candidate that is nearest to a pool: one that serves its workloads, then by batch cap."""
-    served = set(pool.workloads)
     return min(
         candidates,
         key=lambda c: (
-            not served <= set(c.services),
+            not pool.workloads <= set(c.services),
             c.min_replicas > pool.replicas,
-            abs(c.max_num_seqs - pool.max_num_seqs),
-            len(set(c.services) ^ served),
+            abs(c.max_num_seqs - (pool.max_num_seqs or c.max_num_seqs)),
+            len(set(c.services) ^ pool.workloads),
             -c.min_replicas,
             c.name,
         ),
     )
 
 
-def _why_gone(pool: Pool, table: CandidateTable) -> str:
-    shape = pool_shape(pool)
-    ruled = [r for r in table.rejections if r.model == pool.model and (r.shape or r.gpu) in (shape, pool.gpu)]
+def _why_gone(pool: EarlierPool, table: CandidateTable) -> str:
+    ruled = [r for r in table.rejections if r.model == pool.model and (r.shape or r.gpu) in (pool.shape, pool.gpu)]
     if ruled:
-        return f"{shape} is ruled out today ({ruled[0].rule}): {ruled[0].reason}"
+        return f"{pool.shape} is ruled out today ({ruled[0].rule}): {ruled[0].reason}"
     if not any(o.gpu == pool.gpu for o in table.supply.offers):
         return f"no offer has {pool.gpu} any more"
-    return f"{shape} is no candidate today, on the nodes that it lies on"
+    return f"{pool.shape} is no candidate today, on the nodes that it lies on"
 
 
-def _nodes(nodes: Iterable[NodePlan], offers: Iterable[PricedOffer]) -> tuple[dict[str, int], list[str]]:
+def _nodes(nodes: Iterable[EarlierNodes], offers: Iterable[PricedOffer]) -> tuple[dict[str, int], list[str]]:
     """Return nodes by today's offers: the same name, or else the only one of the same kind of node, place and term."""
     names = {o.name for o in offers}
     found: dict[str, int] = defaultdict(int)
@@ -177,10 +136,18 @@ def _nodes(nodes: Iterable[NodePlan], offers: Iterable[PricedOffer]) -> tuple[di
         elif len(alike) == 1:
             found[alike[0]] += node.nodes
         else:
-            gone.append(f"offer {node.offer} is not in the supply any more")
+            gpu = node.kind[3]
+            unknown = f"offer {node.offer} has no such nodes of {gpu} any more"
+            gone.append(f"offer {node.offer} is not in the supply any more" if node.nodes else unknown)
     return dict(sorted(found.items())), gone
 
 
-def _is_alike(offer: PricedOffer, node: NodePlan) -> bool:
-    now = (offer.provider, offer.region, offer.instance, offer.gpu, offer.gpus_per_node, offer.term)
-    return now == (node.provider, node.region, node.instance, node.gpu, node.gpus_per_node, node.term)
+def _is_alike(offer: PricedOffer, node: EarlierNodes) -> bool:
+    return node.kind == (
+        offer.provider,
+        offer.region,
+        offer.instance,
+        offer.gpu,
+        offer.gpus_per_node,
+        offer.term,
+    )

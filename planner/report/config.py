@@ -23,7 +23,7 @@ _FREE = ""
 _COMMENT_COLUMN = 52
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_./@+-]*")
 _WORDS = ("true", "false", "null", "yes", "no", "on", "off")
-_SKIPPED = ("defaults", "deployed")
+_SKIPPED = ("defaults",)
 _BARE_UNITS = {"share": "%", "ratio": "%", "change": "%"}
 _LAID_OUT = (Section, dict)
 

@@ -90,7 +90,7 @@ def test_files_that_hold_no_fleet_to_keep(
     [
         (
             ("--stay-within", "2 %"),
-            "planner: --stay-within: it says what keeping a plan may cost; give that plan with --prefer",
+            "planner: --stay-within: it says what keeping a fleet may cost; give its plan with --prefer",
         ),
         (("--prefer", "plan.json", "--stay-within", "-1 %"), "planner: --stay-within: "),
         (("--prefer", "no-such-plan.json"), "planner: cannot read no-such-plan.json: No such file or directory"),

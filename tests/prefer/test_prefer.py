@@ -9,7 +9,7 @@ from planner.diagnostics import DiagnosticError
 from planner.pipeline import Options, make_plan, prepare
 from planner.plan.io import dump, loads
 from planner.plan.schema import Plan
-from planner.prefer.running import PreferredPlan
+from planner.prefer.earlier import PreferredPlan
 from planner.spec import load_spec
 
 TWO = """\
@@ -204,3 +204,35 @@ def test_nodes_that_cheaper_ones_replace_are_kept_too(catalog: Catalog) -> None:
     assert plan.preferred.outcome == "kept"
     assert {n.offer.partition("/")[0] for n in plan.nodes} == {"cloud"}
     assert plan.preferred.would_save == pytest.approx(0.005, rel=0.01)
+
+
+DEPLOYED = """\
+deployed:
+  - {model: chat, gpu: l40s, weights: int8, kv_cache: fp8, replicas: 6, offer: cloud}
+  - {model: code, gpu: L40S, weights: fp8, replicas: 3, offer: cloud}
+"""
+
+
+def test_what_is_deployed_is_kept_like_a_plan(before: Plan, catalog: Catalog) -> None:
+    """Its nodes are those that its replicas take, its cost that of today, and a plan wins over it."""
+    kept = planned(TWO + DEPLOYED, catalog, within=0.2)
+    changed, other = planned(TWO + DEPLOYED, catalog), planned(TWO + DEPLOYED, catalog, before)
+    assert kept.preferred is not None
+    assert changed.preferred is not None
+    assert other.preferred is not None
+
+    assert (kept.preferred.outcome, kept.preferred.plan, kept.preferred.changes) == ("kept", None, ())
+    assert [(p.model, p.replicas) for p in kept.pools] == [("chat", 6), ("code", 3)]
+    assert [(p.outcome, p.actual) for p in kept.policies] == [("ok", 0.0)]
+    assert [(c.kind, c.from_, c.to) for c in changed.preferred.changes] == [("replicas", 6, 5), ("nodes", 9, 8)]
+    assert (other.preferred.outcome, other.preferred.plan) == ("kept", before.digests.plan)
+
+
+def test_what_is_deployed_on_nodes_that_nobody_sells(catalog: Catalog) -> None:
+    plan = planned(TWO + DEPLOYED.replace("gpu: l40s", "gpu: h100-sxm-80gb"), catalog)
+    assert plan.preferred is not None
+    assert plan.preferred.outcome == "changed"
+    assert plan.preferred.reasons == (
+        "pool deployed 1: no offer has H100-SXM-80GB any more",
+        "offer cloud has no such nodes of H100-SXM-80GB any more",
+    )

@@ -20,7 +20,8 @@ def preferred(plan: Plan) -> Block | None:
     found = plan.preferred
     if found is None:
         return None
-    title = f"{_TITLES[found.outcome]} ({figures.visible(found.plan[:DIGEST_SHOWN])})"
+    name = "deployed" if found.plan is None else figures.visible(found.plan[:DIGEST_SHOWN])
+    title = f"{_TITLES[found.outcome]} ({name})"
     notes = tuple(_notes(found))
     if not found.changes:
         return Lines(title, notes)
