@@ -172,8 +172,7 @@ class Keeper:
         second = self._settled(problem, table, best.solution.bound, first.changes)
         if isinstance(second, Fleet):
             return Preference("changed", second, reasons if second.is_fewest else (*reasons, NOT_FEWEST))
-        is_proven = first.is_fewest and not second.is_cut_short
-        return Preference("changed", first, reasons if is_proven else (*reasons, NOT_FEWEST))
+        return Preference("changed", first, (*reasons, NOT_FEWEST) if second.is_cut_short else reasons)
 
     def _settled(
         self, problem: FleetProblem, table: CandidateTable, bound: float, fewer_than: int | None = None

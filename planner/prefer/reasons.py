@@ -23,10 +23,25 @@ RELIABILITY = "reliability"
 
 def why_not_carried(spec: FleetSpec, problem: FleetProblem, running: Running, catalog: Catalog) -> tuple[str, ...]:
     """Return the limits that the fleet that runs breaks, and the demand that it does not carry, whole or after a loss."""
-    replicas = {min(pool.same): pool.replicas for pool in running.pools}
+    replicas = _best_settings(problem, running)
     solution = Solution(replicas, running.nodes, {}, {}, 0.0, 0.0)
     found = [*_limits(spec, problem, solution, catalog), *_demand(problem, replicas, running)]
     return tuple(dict.fromkeys(found or _losses(problem, replicas)))[:MOST_REASONS]
+
+
+def _best_settings(problem: FleetProblem, running: Running) -> dict[str, int]:
+    """Return the replicas that run, as the candidates that carry most of the demand: settings are free to change."""
+    columns = {c.name: c for c in problem.columns}
+    replicas = {min(pool.same): pool.replicas for pool in running.pools}
+    for pool in running.pools:
+        model = columns[pool.columns[0]].model
+        demand = {d.workload: d.planned_requests_per_s for d in problem.demands_of(model)}
+        others = {name: count for name, count in replicas.items() if name not in pool.columns}
+        able = [name for name in pool.columns if columns[name].min_replicas <= pool.replicas]
+        loads = {name: route(problem, model, others | {name: pool.replicas}, demand).load for name in able}
+        best = min(loads, key=lambda name: (loads[name], name not in pool.same, name), default=min(pool.same))
+        replicas = others | {best: pool.replicas}
+    return replicas
 
 
 def misses(table: CandidateTable, solution: Solution, constants: SpeedConstants) -> tuple[str, ...]:
@@ -86,10 +101,8 @@ def _losses(problem: FleetProblem, replicas: Mapping[str, int]) -> Iterator[str]
             routing = route_without(problem, failure, replicas, spares[failure.name])
             lost = f"{count} replica{'s' if count > 1 else ''} of {failure.shape}"
         demand = [d.workload for d in problem.demands_of(failure.model)]
-        yield (
-            f"model {failure.model}: without {lost} the rest carries {percent(min(1.0, 1.0 / routing.load))} "
-            f"of the demand ({_scarce(routing, demand)})"
-        )
+        share = percent(min(1.0, 1.0 / routing.load)) if routing.load < FULL_LOAD else "not all"
+        yield f"model {failure.model}: without {lost} the rest carries {share} of the demand ({_scarce(routing, demand)})"
 
 
 def _scarce(routing: Routing, workloads: Mapping[str, float] | list[str]) -> str:

@@ -9,7 +9,7 @@ from planner.program.compile import CompiledProgram, compile_problem
 from planner.program.data import FleetProblem
 from planner.program.index import ProgramIndex
 from planner.solve.brake import stopped_by
-from planner.solve.fleet import SolveLimits, routed
+from planner.solve.fleet import SolveLimits, routed, without_candidates
 from planner.solve.highs import Answer, Effort, Status, minimise
 from planner.solve.outcome import Infeasible, Solution, Unsolved
 from planner.solve.packing import Packing
@@ -43,6 +43,9 @@ def closest(
 
     Only fleets with changes `fewer_than` a number are looked for, where it is given.
     """
+    unserved = without_candidates(problem)
+    if unserved is not None:
+        return unserved
     cutoff = None if fewer_than is None else fewer_than - LEAST_OF_A_CHANGE
     for _ in range(MOST_LOSS_ROUNDS):
         program = compile_problem(problem)

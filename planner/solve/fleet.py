@@ -77,7 +77,7 @@ class Answered:
 
 def solve(problem: FleetProblem, limits: SolveLimits) -> Answered:
     """Minimise the fleet's cost, starting from every model's own optimum."""
-    unserved = _unserved(problem)
+    unserved = without_candidates(problem)
     if unserved is not None:
         return Answered(unserved, None, problem)
     return _solve(Search.of(problem), limits, None)
@@ -91,7 +91,7 @@ def mend(answered: Answered, problem: FleetProblem, limits: SolveLimits, changed
     The bounds of `answered` still hold, because capacities only fall. The bound that follows is that of the problem as it
     is now rated; `uncut_bound` stays that of the first rating.
     """
-    unserved = _unserved(problem)
+    unserved = without_candidates(problem)
     if unserved is not None or answered.search is None:
         return Answered(unserved or Infeasible("there is nothing to mend"), None, problem)
     if changed:
@@ -99,7 +99,8 @@ def mend(answered: Answered, problem: FleetProblem, limits: SolveLimits, changed
     return _solve(answered.search, limits, answered.uncut_bound)
 
 
-def _unserved(problem: FleetProblem) -> Infeasible | None:
+def without_candidates(problem: FleetProblem) -> Infeasible | None:
+    """Return which workloads no candidate can serve, as they are or without a zone; None where all are served."""
     served = {w for c in problem.columns for w in c.services}
     missing = sorted(d.workload for d in problem.demands if d.workload not in served)
     if missing:

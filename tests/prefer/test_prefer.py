@@ -35,7 +35,17 @@ CODE_ONLY = TWO.replace("  chat: {use: llama-3.1-8b, max_model_len: 8k}\n", "").
     TWO[TWO.index("  assistant:") : TWO.index("  complete:")], ""
 )
 LESS = TWO.replace("rate: 40", "rate: 30")
+NEW_WORKLOAD = """\
+  urgent:
+    model: chat
+    traffic: {rate: 1 req/s, input_tokens: 1000, output_tokens: 200}
+    slo: {ttft_p95: 80 ms}
+"""
 REASONS = {
+    "workloads": (
+        TWO.replace("supply:", NEW_WORKLOAD + "supply:").replace("gpus: [L40S", "gpus: [H100-SXM-80GB, L40S"),
+        ("workload urgent of model chat: no pool serves it",),
+    ),
     "demand": (TWO.replace("tpot_p95: 50", "tpot_p95: 25"), ("model chat: its replicas carry ", "(assistant)")),
     "losses": (
         TWO + "reliability: {spare_replicas: 1}\n",
