@@ -244,7 +244,7 @@ def _best(
     Where there is no fleet, the plan that says so is returned.
     """
     table = context.table
-    quick, thorough = replace(limits, thorough=False), 0
+    quick, thorough, is_late = replace(limits, thorough=False), 0, False
     answered = solve(problem, quick)
     for _ in range(MOST_ROUNDS):
         clock.lap("solve")
@@ -267,7 +267,8 @@ def _best(
             thorough, answered = thorough + 1, mend(answered, problem, limits, ())
             continue
         table = found.table
-        if limits.is_over:  # there is a fleet, and little is missing for it to hold
+        if limits.is_over and not is_late:  # there is a fleet, and little is missing for it to hold
+            is_late = True
             quick = replace(quick, deadline_s=time.monotonic() + MENDING_S, interrupt=None)
         answered = mend(answered, with_services(problem, table), quick, found.changed)
     return unsolved_plan(

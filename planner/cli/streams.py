@@ -72,19 +72,21 @@ def save(path: Path, text: str) -> None:
 
 
 def _replaced(path: Path, text: str) -> bool:
-    """Write a file beside `path` and put it there; False where that cannot be done."""
+    """Write a file beside `path` and put it there; False where none can be put there."""
     target = path.resolve()
     if target.exists() and (not target.is_file() or not os.access(target, os.W_OK)):
         return False
     beside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        with beside.open("x", encoding="utf-8", newline="\n") as file:
+        file = beside.open("x", encoding="utf-8", newline="\n")
+    except OSError:
+        return False
+    try:
+        with file:
             if target.exists():
                 beside.chmod(target.stat().st_mode)
             file.write(text)
         beside.replace(target)
-    except OSError:
-        return False
     finally:
         beside.unlink(missing_ok=True)
     return True

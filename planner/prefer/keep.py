@@ -22,7 +22,7 @@ from planner.spec import FleetSpec
 
 MOST_COLUMNS = 1500  # candidates of a program that is searched for the fewest changes
 MOST_ROUNDS = 8
-PATIENCE_S = 20.0
+PATIENCE_S = 20.0  # what a limit leaves to see whether the fleet that runs still holds
 COST_ROOM = 1e-9  # sums of prices differ by this much
 TOO_LARGE = (
     "only shapes of this fleet and of the best one were considered: it is too large to search all for fewer changes"
