@@ -130,5 +130,5 @@ def test_a_tiny_time_limit(limit: str) -> None:
     """A fleet with its gap, or none and the reason; a fleet that is printed has passed its audit."""
     done = run("solve", *HARD, "--time-limit", limit, "--format", "json")
     plan = json.loads(done.out)
-    assert (done.code, plan["status"]) == (4, "unproven")
+    assert (done.code, plan["status"]) in ((0, "solved"), (4, "unproven"))  # on a machine of any speed
     assert bool(plan["pools"]) != ("unsolved" in plan)
