@@ -101,8 +101,10 @@ def _losses(problem: FleetProblem, replicas: Mapping[str, int]) -> Iterator[str]
             routing = route_without(problem, failure, replicas, spares[failure.name])
             lost = f"{count} replica{'s' if count > 1 else ''} of {failure.shape}"
         demand = [d.workload for d in problem.demands_of(failure.model)]
-        share = percent(min(1.0, 1.0 / routing.load)) if routing.load < FULL_LOAD else "not all"
-        yield f"model {failure.model}: without {lost} the rest carries {share} of the demand ({_scarce(routing, demand)})"
+        carried = "no longer serves every workload"
+        if routing.load < FULL_LOAD:
+            carried = f"carries {percent(min(1.0, 1.0 / routing.load))} of the demand"
+        yield f"model {failure.model}: without {lost} the rest {carried} ({_scarce(routing, demand)})"
 
 
 def _scarce(routing: Routing, workloads: Mapping[str, float] | list[str]) -> str:
