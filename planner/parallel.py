@@ -8,7 +8,7 @@ import pickle
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
 from typing import Generic, TypeVar
@@ -98,7 +98,8 @@ class _Crew(Generic[Item, Result]):
     def _start(self) -> None:
         ours, theirs = multiprocessing.Pipe()
         process = multiprocessing.get_context("fork").Process(target=self._work, args=(theirs, ours), daemon=True)
-        process.start()
+        with _interrupts_held_back():  # a worker must not see one before it ignores them
+            process.start()
         theirs.close()
         self._processes.append(process)
         self._pipes.append(ours)
@@ -126,6 +127,15 @@ class _Crew(Generic[Item, Result]):
             process.terminate()
         for process in self._processes:
             process.join()
+
+
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _hand_out(pipe: Connection, waiting: Iterator[int], busy: dict[Connection, int]) -> None:

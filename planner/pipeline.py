@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
+from threading import Event
 
 from planner import __version__
 from planner.candidates.knowledge import Knowledge
-from planner.candidates.table import build_table
+from planner.candidates.table import NOTHING_RUNS, build_table
 from planner.candidates.types import Assumption, CandidateTable
 from planner.catalog import Catalog
 from planner.diagnostics import DiagnosticError
@@ -19,35 +21,49 @@ from planner.explain.infeasible import explain_infeasible
 from planner.explain.trials import WAY_GAP, Trials, unserved
 from planner.physics.constants import SpeedConstants
 from planner.plan.audit import audit, in_words
-from planner.plan.build import Context, build_plan, infeasible_plan, unsolved_plan
+from planner.plan.build import Context, build_plan, infeasible_plan, unsolved_plan, with_preferred
 from planner.plan.io import sha256
 from planner.plan.pools import draft_pools
 from planner.plan.rerate import Rating, Settled, settle
-from planner.plan.schema import Digests, InfeasibleReport, Plan, Status, Versions
+from planner.plan.schema import Digests, InfeasibleReport, Plan, Preferred, Status, Versions
 from planner.policy import evaluate
 from planner.policy.facts import PlanFacts
+from planner.prefer.changes import changes_between
+from planner.prefer.earlier import EarlierFleet, PreferredPlan, deployed_fleet, on_nodes
+from planner.prefer.keep import Fleet, Keeper, Preference
+from planner.prefer.running import running_fleet
 from planner.program.data import FleetProblem
 from planner.program.problem import fleet_problem, gpu_limits, with_services
 from planner.solve.fleet import Answered, SolveLimits, mend, solve
 from planner.solve.outcome import Infeasible, Solution, Unproven, Unsolved
-from planner.solve.packing import Packing
 from planner.spec import FleetSpec, LoadedSpec
 
 MOST_ROUNDS = 16
 NO_LIMIT = 1_000_000  # solves of variants that a user asks for one by one
 VISIBLE_SHARE = 1e-3  # smaller changes of the bound are not worth a line
+MENDING_S = 20.0  # what a limit leaves to make a fleet that was found hold at the mix its pools get
+NO_FLEET = "no fleet meets the spec, neither this one nor another"
+NO_FLEET_FOUND = "no fleet was found that it could be compared with"
 Progress = Callable[[str, float], None]
 """Called with the name of a finished stage and the seconds it took."""
+Solving = Callable[[], AbstractContextManager[Event | None]]
+"""Entered while fleets are searched for: when the event that it gives is set, the best fleet so far is the answer."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line adds to a spec. `time_limit_s` is wall time; a plan cut short by it is unproven."""
+    """What the command line adds to a spec. `time_limit_s` is wall time; a plan cut short by it is unproven.
+
+    The fleet of `prefer`, by default what the spec says is deployed, is kept where it holds and the best one saves no more
+    than `stay_within`, by default the spec's.
+    """
 
     as_of: date | None = None
     gap: float | None = None
     time_limit_s: float | None = None
     write_lp: Path | None = None
+    prefer: PreferredPlan | None = None
+    stay_within: float | None = None
 
 
 @dataclass(frozen=True)
@@ -88,30 +104,40 @@ def prepare(loaded: LoadedSpec, catalog: Catalog) -> Prepared:
     return Prepared(loaded, loaded.spec, catalog)
 
 
-def make_plan(prepared: Prepared, options: Options, progress: Progress = lambda _stage, _s: None) -> Plan:
+def make_plan(
+    prepared: Prepared, options: Options, progress: Progress = lambda _stage, _s: None, solving: Solving = nullcontext
+) -> Plan:
     """Plan a fleet: candidates, program, solve, audit, policies.
 
     Raises:
-        DiagnosticError: the catalog or the calibration is incomplete.
+        DiagnosticError: the catalog or the calibration is incomplete, or nothing of the preferred plan is of this spec.
         BrokenPlan: the plan fails its audit.
     """
     clock = _Clock(progress)
     spec, catalog = _dated(prepared.spec, prepared.catalog, options), prepared.catalog
+    earlier = deployed_fleet(spec, catalog) if options.prefer is None else options.prefer.fleet_for(spec)
     knowledge = Knowledge.of(catalog, spec.planning.confidence)
-    table = build_table(spec, catalog, knowledge)
+    table = build_table(spec, catalog, knowledge, running=NOTHING_RUNS if earlier is None else earlier.shapes())
+    earlier = None if earlier is None else on_nodes(earlier, spec, table)
     clock.lap("candidates")
     context = _context(prepared, spec, table, options)
     gap = options.gap if options.gap is not None else spec.planning.gap
-    limits = SolveLimits(
-        gap, deadline_s=None if options.time_limit_s is None else time.monotonic() + options.time_limit_s
-    )
-    plan = _solve_and_audit(context, catalog, knowledge.constants, limits, options, clock)
-    clock.lap("plan")
-    if plan.status == "infeasible":
-        rough = replace(limits, gap=max(limits.gap, WAY_GAP))
-        report = explain_infeasible(spec, table, _trials(prepared, knowledge, options, rough))
-        plan = infeasible_plan(context, report)
-        clock.lap("explain")
+    with solving() as interrupt:
+        deadline_s = None if options.time_limit_s is None else time.monotonic() + options.time_limit_s
+        limits = SolveLimits(gap, deadline_s=deadline_s, interrupt=interrupt)
+        plan = _solve_and_audit(context, catalog, knowledge.constants, limits, options, clock, earlier)
+        clock.lap("plan")
+        if plan.status == "infeasible":
+            rough = replace(limits, gap=max(limits.gap, WAY_GAP))
+            report = explain_infeasible(spec, table, _trials(prepared, knowledge, options, rough))
+            plan = infeasible_plan(context, report)
+            clock.lap("explain")
+    if earlier is not None and plan.preferred is None:
+        reasons = (NO_FLEET if plan.status == "infeasible" else NO_FLEET_FOUND,)
+        within = _stay_within(spec, options)
+        plan = with_preferred(
+            plan, Preferred(plan=earlier.digest, outcome="not_possible", stay_within=within, reasons=reasons)
+        )
     return plan
 
 
@@ -135,10 +161,10 @@ def _trials(prepared: Prepared, knowledge: Knowledge, options: Options, limits: 
 
     def plan_spec(spec: FleetSpec, table: CandidateTable) -> Plan:
         context, silent = _context(prepared, spec, table, options), _Clock(lambda _stage, _s: None)
-        asked = replace(options, write_lp=None)
+        asked = replace(options, write_lp=None, prefer=None)
         return _solve_and_audit(context, prepared.catalog, knowledge.constants, limits, asked, silent)
 
-    return Trials(prepared.catalog, knowledge, plan_spec, deadline_s=limits.deadline_s)
+    return Trials(prepared.catalog, knowledge, plan_spec, limits)
 
 
 def _dated(spec: FleetSpec, catalog: Catalog, options: Options) -> FleetSpec:
@@ -147,20 +173,77 @@ def _dated(spec: FleetSpec, catalog: Catalog, options: Options) -> FleetSpec:
     return spec.model_copy(update={"planning": spec.planning.model_copy(update={"as_of": as_of})})
 
 
+@dataclass(frozen=True)
+class _Best:
+    """The best fleet that was found, and what the plan says about how."""
+
+    fleet: Fleet
+    status: Status
+    rerated: tuple[Assumption, ...]
+
+
 def _solve_and_audit(
-    context: Context, catalog: Catalog, constants: SpeedConstants, limits: SolveLimits, options: Options, clock: _Clock
+    context: Context,
+    catalog: Catalog,
+    constants: SpeedConstants,
+    limits: SolveLimits,
+    options: Options,
+    clock: _Clock,
+    earlier: EarlierFleet | None = None,
 ) -> Plan:
-    """Solve, assess the pools at their mix, lower what does not hold, and solve again until everything does.
+    """Find the best fleet, keep the earlier one where that is worth it, and audit the plan.
 
     The plan of a spec without a fleet does not say yet what is in the way.
     """
     spec, table = context.spec, context.table
     if unserved(table):
         return infeasible_plan(context, InfeasibleReport(reason="some workload has no candidate"))
-    problem = fleet_problem(spec, table, gpu_limits(spec, catalog))
+    running = None if earlier is None else running_fleet(earlier, table)
+    paid = frozenset(running.nodes) if running is not None else frozenset[str]()
+    problem = fleet_problem(spec, table, gpu_limits(spec, catalog), paid)
     if options.write_lp is not None:
         _write_lp(problem, options.write_lp)
-    rating = Rating(table, constants)
+    best = _best(context, problem, constants, limits, clock)
+    if isinstance(best, Plan):
+        return best
+    if earlier is None or running is None:
+        return _audited(context, catalog, best, best.fleet, constants, None)
+    stay_within = _stay_within(spec, options)
+    keeper = Keeper(running, spec, catalog, table, problem, constants, limits, stay_within)
+    preference = keeper.decide(best.fleet)
+    clock.lap("prefer")
+    plan = _audited(context, catalog, best, preference.fleet, constants, earlier)
+    return with_preferred(plan, _outcome(plan, earlier, stay_within, best, preference))
+
+
+def _outcome(plan: Plan, earlier: EarlierFleet, stay_within: float, best: _Best, preference: Preference) -> Preferred:
+    """Return what the plan says about the fleet that was to be kept."""
+    planned, least = preference.fleet.usd_per_h, best.fleet.usd_per_h
+    saving = max(0.0, planned - least)
+    return Preferred(
+        plan=earlier.digest,
+        outcome=preference.outcome,
+        stay_within=stay_within,
+        best_usd_per_hour=least,
+        would_save_usd_per_hour=saving,
+        would_save=saving / planned if planned > 0.0 else 0.0,
+        reasons=preference.reasons,
+        changes=changes_between(earlier, plan),
+    )
+
+
+def _stay_within(spec: FleetSpec, options: Options) -> float:
+    return spec.planning.stay_within if options.stay_within is None else options.stay_within
+
+
+def _best(
+    context: Context, problem: FleetProblem, constants: SpeedConstants, limits: SolveLimits, clock: _Clock
+) -> _Best | Plan:
+    """Solve, assess the pools at their mix, lower what does not hold, and solve again until everything does.
+
+    Where there is no fleet, the plan that says so is returned.
+    """
+    rating, is_late = Rating(context.table, constants), False
     answered = solve(problem, limits, rating)
     for _ in range(MOST_ROUNDS):
         clock.lap("solve")
@@ -173,8 +256,10 @@ def _solve_and_audit(
         clock.lap("rate pools")
         if isinstance(found, Settled):
             status: Status = "unproven" if isinstance(outcome, Unproven) else "solved"
-            rated = replace(found.table, assumptions=(*table.assumptions, *_rerated(answered, outcome.solution)))
-            return _audited(replace(context, table=rated), catalog, found, packing, status, constants)
+            return _Best(Fleet(found, packing), status, tuple(_rerated(answered, outcome.solution)))
+        if limits.is_over and not is_late:  # there is a fleet, and little is missing for it to hold
+            is_late = True
+            limits = replace(limits, deadline_s=time.monotonic() + MENDING_S, interrupt=None)
         rating.table = found.table
         answered = mend(answered, with_services(problem, found.table), limits, found.changed)
     return unsolved_plan(
@@ -195,15 +280,25 @@ def _rerated(answered: Answered, solution: Solution) -> list[Assumption]:
 
 
 def _audited(
-    context: Context, catalog: Catalog, found: Settled, packing: Packing, status: Status, constants: SpeedConstants
+    context: Context,
+    catalog: Catalog,
+    best: _Best,
+    fleet: Fleet,
+    constants: SpeedConstants,
+    earlier: EarlierFleet | None,
 ) -> Plan:
-    spec, table = context.spec, context.table
+    """Return the plan of a fleet. Whether it is proven depends on the best one: what is kept is kept on purpose."""
+    found, packing = fleet.found, fleet.packing
+    table = replace(found.table, assumptions=(*context.table.assumptions, *best.rerated))
+    context, spec = replace(context, table=table), context.spec
     offers = {o.name: o for o in table.supply.offers}
     usd_per_h = sum(offers[name].usd_per_node_h * count for name, count in packing.count().items())
     bought = [offers[name] for name in packing.count()]
-    policies = evaluate(spec, PlanFacts(usd_per_h * spec.planning.hours_per_month, bought, catalog), context.as_of)
+    before = None if earlier is None else earlier.usd_per_month
+    facts = PlanFacts(usd_per_h * spec.planning.hours_per_month, bought, catalog, before)
+    policies = evaluate(spec, facts, context.as_of)
     drafts = draft_pools(table, found.pools, constants)
-    plan = build_plan(context, found.problem, found.solution, packing, drafts, constants, status, policies)
+    plan = build_plan(context, found.problem, found.solution, packing, drafts, constants, best.status, policies)
     violations = audit(plan, spec, table, catalog, constants, found.reroutes)
     if violations:
         raise BrokenPlan(in_words(violations))
@@ -226,7 +321,8 @@ def _digests(prepared: Prepared, as_of: date, options: Options) -> Digests:
     calibration = sha256(repr(sorted(prepared.catalog.calibration().items())))
     spec = spec_digest(prepared.loaded)
     brought = "".join(f"{entry.model_dump_json()}\n" for entry in prepared.catalog.added.values())
-    inputs = sha256(f"{spec}\n{catalog}\n{as_of.isoformat()}\n{options.gap}\n{__version__}{brought}")
+    kept = f"\n{options.prefer.plan.digests.plan} {options.stay_within}" if options.prefer is not None else ""
+    inputs = sha256(f"{spec}\n{catalog}\n{as_of.isoformat()}\n{options.gap}\n{__version__}{brought}{kept}")
     return Digests(spec=spec, catalog=catalog, calibration=calibration, inputs=inputs, plan="")
 
 

@@ -158,7 +158,15 @@ def plan_text(text: str, catalog: Catalog) -> Planned:
         problem = with_services(problem, found.table)
     assert isinstance(found, Settled)
     context = Context(spec, found.table, AS_OF, DIGESTS, VERSIONS)
-    plan = build_plan(context, found.problem, found.solution, packing, draft_pools(found.table, found.pools, knowledge.constants), knowledge.constants, "solved")
+    plan = build_plan(
+        context,
+        found.problem,
+        found.solution,
+        packing,
+        draft_pools(found.table, found.pools, knowledge.constants),
+        knowledge.constants,
+        "solved",
+    )
     return Planned(spec, found.table, found.problem, found.solution, packing, plan, knowledge, found.reroutes)
 
 

@@ -26,12 +26,13 @@ Formats = tuple[str, str]
 _PREFERENCE = ("fp8", "int8", "int4")  # among equals the more common format wins; native ones come first
 
 
-def kept_formats(arrays: ShapeArrays) -> tuple[Indices, list[Rejection]]:
+def kept_formats(arrays: ShapeArrays, running: frozenset[str] = frozenset()) -> tuple[Indices, list[Rejection]]:
     """Return the shapes whose formats are worth rating, and a rejection for each of the others.
 
     Exact: a pair of formats goes when another pair is at least as fast in every term of the step and holds at least as
     many sequences, on every GPU type and in every layout where the first one fits. The model then runs in the other
-    pair wherever it would have run in this one, which also respects one format for the whole model.
+    pair wherever it would have run in this one, which also respects one format for the whole model. Shapes that are
+    `running` are worth rating in any case.
     """
     by_formats: dict[Formats, dict[tuple[str, object], int]] = defaultdict(dict)
     for i, shape in enumerate(arrays.shapes):
@@ -46,12 +47,12 @@ def kept_formats(arrays: ShapeArrays) -> tuple[Indices, list[Rejection]]:
                 break
     rejections: list[Rejection] = []
     for shape in arrays.shapes:
-        if (shape.weights, shape.kv_cache) in replaced:
+        if (shape.weights, shape.kv_cache) in replaced and shape.name not in running:
             formats = replaced[shape.weights, shape.kv_cache]
             twin = arrays.shapes[by_formats[formats][shape.gpu, shape.layout]]
             reason = _format_reason(shape, twin)
             rejections.append(Rejection(DOMINATED_RULE, shape.model, shape.name, shape.gpu, reason))
-    keep = [i for i, s in enumerate(arrays.shapes) if (s.weights, s.kv_cache) not in replaced]
+    keep = [i for i, s in enumerate(arrays.shapes) if (s.weights, s.kv_cache) not in replaced or s.name in running]
     return np.array(keep, dtype=np.intp), rejections
 
 
@@ -93,7 +94,9 @@ def _covers(other: dict[tuple[str, object], int], formats: dict[tuple[str, objec
 
 
 def kept_candidates(
-    candidates: Sequence[Candidate], reliability: ReliabilitySpec = ReliabilitySpec()
+    candidates: Sequence[Candidate],
+    reliability: ReliabilitySpec = ReliabilitySpec(),
+    running: frozenset[str] = frozenset(),
 ) -> tuple[list[Candidate], dict[str, str]]:
     """Return the candidates that no other of the same model, GPU type, formats and cells replaces k-fold.
 
@@ -103,6 +106,7 @@ def kept_candidates(
     every capacity row. With several spares one pool of two loses what two pools of one keep, so copies do not replace one
     then; where a node is to be survived, only replicas of the same size do, since a node holds more of smaller ones. A
     candidate of more workloads never replaces one of fewer: its rating may have to be lowered for the mix it gets.
+    Shapes that are `running` stay.
     """
     groups: dict[tuple[str, ...], list[Candidate]] = defaultdict(list)
     for candidate in candidates:
@@ -120,6 +124,8 @@ def kept_candidates(
     reasons: dict[str, str] = {}
     for group, copies in zip(each, _copies(each, most_copies), strict=True):
         kept += _alive(group, copies, reasons)
+    names = {c.name for c in kept}
+    kept += [c for c in candidates if c.shape.name in running and c.name not in names]
     return sorted(kept, key=lambda c: c.name), reasons
 
 

@@ -41,13 +41,16 @@ def rate_shapes(
     cells: Cells,
     node_sizes: Mapping[str, frozenset[int]],
     domains: Mapping[str, Domain],
+    running: frozenset[str] = frozenset(),
 ) -> tuple[list[Candidate], list[Rejection]]:
     """Return the candidates of one model and what was ruled out, with reasons.
 
     `cells` maps (GPU type, workloads admitted) to the supply cells where such a pool may lie, `node_sizes` those to the
-    GPUs per node on offer there and `domains` those to what fails with them.
+    GPUs per node on offer there and `domains` those to what fails with them. Shapes that are `running` are rated in any case.
     """
-    keep, rejections = kept_formats(arrays) if arrays.model.spec.uniform_format else (np.arange(len(arrays.shapes)), [])
+    keep, rejections = np.arange(len(arrays.shapes)), list[Rejection]()
+    if arrays.model.spec.uniform_format:
+        keep, rejections = kept_formats(arrays, running)
     arrays = arrays.take(keep)
     pools, missed = _rate(arrays, workloads)
     rejections += _latency_rejections(arrays, workloads, missed)

@@ -60,6 +60,7 @@ def check_references(loaded: LoadedSpec, catalog: Catalog) -> tuple[Diagnostic, 
             *checker.offers(),
             *checker.limits(),
             *checker.selectors(),
+            *checker.deployed(),
         ]
     except DiagnosticError as error:
         return error.diagnostics
@@ -126,6 +127,12 @@ class _Checker:
                     yield from self._provider(name, place)
             for place, name in _one_or_several(selector, path, "region", "regions"):
                 yield from self._selected_region(name, place)
+
+    def deployed(self) -> Iterator[Diagnostic]:
+        """Check the GPU names of what is deployed."""
+        for index, entry in enumerate(_items(self._data.get("deployed"))):
+            if "gpu" in _mapping(entry):
+                yield from self._gpu(entry["gpu"], ("deployed", index, "gpu"), {})
 
     def _all_selectors(self) -> Iterator[tuple[YamlPath, Mapping[str, Any]]]:
         holders: list[tuple[YamlPath, object]] = [(("defaults",), self._data.get("defaults"))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from planner.candidates.dominance import DOMINATED_RULE, kept_candidates
 from planner.candidates.kinds import Kind, kinds_of
@@ -37,12 +38,22 @@ Cells = Mapping[tuple[str, tuple[str, ...]], tuple[str, ...]]
 Rated = tuple[list[Candidate], list[Rejection], dict[str, str]]
 Memo = dict[str, Rated]
 """What the models of earlier specs were rated to, for variants of a spec that leave most models as they are."""
+Running = Mapping[str, frozenset[str]]
+"""Names of the shapes that run already, by model."""
+NOTHING_RUNS: Running = MappingProxyType({})
 
 
-def build_table(spec: FleetSpec, catalog: Catalog, knowledge: Knowledge, memo: Memo | None = None) -> CandidateTable:
+def build_table(
+    spec: FleetSpec,
+    catalog: Catalog,
+    knowledge: Knowledge,
+    memo: Memo | None = None,
+    running: Running = NOTHING_RUNS,
+) -> CandidateTable:
     """Return every candidate of a spec with the supply it may use, and every rejection.
 
-    With a `memo`, which belongs to one catalog and confidence, models that were rated before are not rated again.
+    With a `memo`, which belongs to one catalog and confidence, models that were rated before are not rated again. Shapes
+    that are `running` are candidates even where others replace them.
     """
     models = resolve_models(spec, catalog)
     workloads = resolve_workloads(spec, models)
@@ -58,7 +69,7 @@ def build_table(spec: FleetSpec, catalog: Catalog, knowledge: Knowledge, memo: M
     node_sizes = _node_sizes(supply.offers)
     served = {name: [w for w in workloads.values() if w.model == name] for name in models}
     keys = {
-        name: _rating_key(models[name], served[name], shapes[name], cells, node_sizes, domains)
+        name: _rating_key(models[name], served[name], shapes[name], cells, node_sizes, domains, running)
         for name in models
         if served[name] and shapes[name]
     }
@@ -67,8 +78,9 @@ def build_table(spec: FleetSpec, catalog: Catalog, knowledge: Knowledge, memo: M
 
     def rated(name: str) -> Rated:
         model = models[name]
-        found, lost = rate_shapes(kinds[name].arrays(model, shapes[name]), served[name], cells, node_sizes, domains)
-        kept, replaced = kept_candidates(found, model.reliability)
+        own, arrays = running.get(name, frozenset()), kinds[name].arrays(model, shapes[name])
+        found, lost = rate_shapes(arrays, served[name], cells, node_sizes, domains, own)
+        kept, replaced = kept_candidates(found, model.reliability, own)
         return kept, lost, replaced
 
     ratings = in_order(rated, unrated, least_items=LEAST_MODELS_SHARED_OUT)
@@ -187,11 +199,14 @@ def _rating_key(
     cells: Cells,
     node_sizes: Mapping[str, frozenset[int]],
     domains: Mapping[str, Domain],
+    running: Running,
 ) -> str:
     """Return all that the rating of a model depends on, within one catalog and confidence."""
     asked = [(w.name, w.spec.model_dump_json()) for w in served]
     where = [(s.name, s.node_gpus) for s in shapes]
-    return repr((model.name, model.spec.model_dump_json(), model.reliability, asked, where, cells, node_sizes, domains))
+    runs = sorted(running.get(model.name, ()))
+    own = (model.name, model.spec.model_dump_json(), model.reliability)
+    return repr((*own, asked, where, cells, node_sizes, domains, runs))
 
 
 def _dominated(

@@ -7,14 +7,17 @@ import time
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from planner.cli.delivery import Delivery
 from planner.cli.exits import ExitCode, first_of
-from planner.cli.inputs import catalog_for, read_spec, refuse, report
+from planner.cli.inputs import catalog_for, read_plan, read_spec, refuse, report
+from planner.cli.interrupts import asking_to_stop
 from planner.cli.options import (
     CatalogOption,
     Color,
@@ -28,12 +31,13 @@ from planner.cli.options import (
     flag,
     quantity,
 )
-from planner.cli.streams import answer, check_writable, note, usage_error
+from planner.cli.streams import STANDARD, answer, check_writable, note, usage_error
 
 if TYPE_CHECKING:
     from planner.catalog import Catalog
     from planner.pipeline import Options
     from planner.plan.schema import Plan
+    from planner.prefer.earlier import PreferredPlan
     from planner.second_opinion import Reviewer
     from planner.spec import LoadedSpec
 
@@ -51,6 +55,13 @@ GapOption = Annotated[
 TimeLimitOption = Annotated[
     str | None, flag("--time-limit", "Stop after this time, such as 60s, with the best plan so far.", metavar="TIME")
 ]
+PreferOption = Annotated[
+    str | None, flag("--prefer", "Keep the fleet of this plan unless the best one saves more.", metavar="PLAN")
+]
+StayWithinOption = Annotated[
+    str | None,
+    flag("--stay-within", "With --prefer: what keeping may cost more than the best fleet.", metavar="SHARE"),
+]
 SecondOpinionOption = Annotated[
     SecondOpinion | None,
     flag("--second-opinion", "Ask another model of speed about the pools, and price the difference."),
@@ -65,6 +76,8 @@ def solve(
     as_of: AsOfOption = None,
     gap: GapOption = None,
     time_limit: TimeLimitOption = None,
+    prefer: PreferOption = None,
+    stay_within: StayWithinOption = None,
     accept_unproven: Annotated[
         bool, flag("--accept-unproven", "Exit with 0 also when the gap is not reached.")
     ] = False,
@@ -85,14 +98,26 @@ def solve(
     delivery = Delivery.of(format, out, color, quiet)
     if write_lp is not None:
         check_writable(write_lp)
-    flags = _Flags(day("--as-of", as_of), quantity("--gap", gap, "share"), _limit_s(time_limit), write_lp)
+    flags = _Flags(
+        day("--as-of", as_of),
+        quantity("--gap", gap, "share"),
+        _limit_s(time_limit),
+        write_lp,
+        stay_within=quantity("--stay-within", stay_within, "change"),
+        prefer=_preferred(prefer, spec),
+    )
     reviewer = _reviewer(second_opinion)
     loaded = read_spec(spec, stdin_filename)
     opened = _checked(loaded, catalog, quiet)
+    if flags.stay_within is not None and flags.prefer is None and not (loaded.spec and loaded.spec.deployed):
+        usage_error("--stay-within: it says what keeping a fleet may cost; give its plan with --prefer")
     if show_config:
         answer(_config(loaded, opened, flags))
         return
-    plan = _plan(loaded, opened, flags, quiet)
+    interrupt = Event()
+    plan = _plan(loaded, opened, flags, quiet, interrupt)
+    if interrupt.is_set() and plan.unsolved is not None:
+        raise typer.Exit(ExitCode.INTERRUPTED)
     from planner.report.places import origin_of
 
     if write_lp is not None and not quiet:
@@ -104,7 +129,7 @@ def solve(
     delivery.deliver(plan, origin_of(loaded), after)
     if section and delivery.shown is not PlanFormat.TABLE:
         note(section)
-    raise typer.Exit(exit_code(plan, accept_unproven))
+    raise typer.Exit(ExitCode.INTERRUPTED if interrupt.is_set() else exit_code(plan, accept_unproven))
 
 
 def exit_code(plan: Plan, accept_unproven: bool) -> ExitCode:
@@ -125,12 +150,14 @@ class _Flags:
     gap: float | None
     time_limit_s: float | None
     write_lp: Path | None
+    prefer: PreferredPlan | None
+    stay_within: float | None
 
     def options(self) -> Options:
         """Return them as the pipeline takes them."""
         from planner.pipeline import Options
 
-        return Options(self.as_of, self.gap, self.time_limit_s, self.write_lp)
+        return Options(self.as_of, self.gap, self.time_limit_s, self.write_lp, self.prefer, self.stay_within)
 
 
 def _limit_s(time_limit: str | None) -> float | None:
@@ -138,6 +165,21 @@ def _limit_s(time_limit: str | None) -> float | None:
     if limit_s is not None and limit_s <= 0.0:
         usage_error("--time-limit: give more than no time, such as `60s`")
     return limit_s
+
+
+def _preferred(path: str | None, spec: str) -> PreferredPlan | None:
+    """Read the plan to prefer. Leaves with the exit code of wrong input when it is none."""
+    if path is None:
+        return None
+    if path == spec == STANDARD:
+        usage_error("--prefer: standard input is the spec already; give the plan as a file")
+    from planner.diagnostics import DiagnosticError
+    from planner.prefer.earlier import PreferredPlan
+
+    try:
+        return PreferredPlan(read_plan(path), path)
+    except DiagnosticError as error:
+        refuse(error.diagnostics)
 
 
 def _checked(loaded: LoadedSpec, folder: Path | None, quiet: bool) -> Catalog:
@@ -163,7 +205,8 @@ def _config(loaded: LoadedSpec, catalog: Catalog, flags: _Flags) -> str:
     return render_config(loaded, catalog, flags.options())
 
 
-def _plan(loaded: LoadedSpec, catalog: Catalog, flags: _Flags, quiet: bool) -> Plan:
+def _plan(loaded: LoadedSpec, catalog: Catalog, flags: _Flags, quiet: bool, interrupt: Event) -> Plan:
+    """Plan a fleet. The first Ctrl-C while one is searched for sets `interrupt` and ends the search."""
     from planner.diagnostics import DiagnosticError
     from planner.pipeline import make_plan, prepare
 
@@ -172,7 +215,8 @@ def _plan(loaded: LoadedSpec, catalog: Catalog, flags: _Flags, quiet: bool) -> P
             note(f"{stage} {seconds:.2f} s")
 
     try:
-        return make_plan(prepare(loaded, catalog), flags.options(), progress)
+        solving = partial(asking_to_stop, interrupt)
+        return make_plan(prepare(loaded, catalog), flags.options(), progress, solving)
     except DiagnosticError as error:
         refuse(error.diagnostics, loaded)
 

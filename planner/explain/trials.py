@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from planner.candidates.knowledge import Knowledge
 from planner.candidates.table import Memo, build_table
@@ -29,21 +29,21 @@ SOLVES_OF_A_PLAN = 3  # pools are rated at their mix and the program is solved a
 class Trials:
     """The tries that an explanation may make. `plan_spec` plans a variant of the spec as a whole, audit included.
 
-    Counting solves rather than seconds keeps answers the same on every machine; `deadline_s` is the emergency brake.
+    Counting solves rather than seconds keeps answers the same on every machine; `limits` has the emergency brakes.
     """
 
     catalog: Catalog
     knowledge: Knowledge
     plan_spec: Callable[[FleetSpec, CandidateTable], Plan]
+    limits: SolveLimits
     most_solves: int = MOST_SOLVES
-    deadline_s: float | None = None
     solves: int = 0
     memo: Memo = field(default_factory=dict)
 
     @property
     def exhausted(self) -> bool:
-        """Tell whether something was not tried for want of solves."""
-        return self.solves > self.most_solves
+        """Tell whether something was not tried for want of solves, or because someone asked to stop."""
+        return self.solves > self.most_solves or self.limits.is_interrupted
 
     def limit_for(self, candidates: int) -> None:
         """Allow as many solves as take seconds with so many candidates."""
@@ -61,7 +61,7 @@ class Trials:
         """Solve a program; None when no solves are left."""
         if not self._take():
             return None
-        return solve(problem, SolveLimits(gap, deadline_s=self.deadline_s, max_nodes=SEARCH_NODES)).outcome
+        return solve(problem, replace(self.limits, gap=gap, max_nodes=SEARCH_NODES)).outcome
 
     def is_infeasible(self, problem: FleetProblem) -> bool:
         """Tell whether it is proven that no fleet meets a program; False also when no solves are left."""

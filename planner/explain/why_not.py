@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from planner.candidates.types import Candidate, CandidateTable, shape_name
+from planner.candidates.types import Candidate, CandidateTable
 from planner.explain.named import Named
 from planner.explain.trials import Trials
-from planner.physics.types import Layout
+from planner.plan.pools import pool_shape
 from planner.plan.schema import Plan, Pool
 from planner.spec import FleetSpec
 
@@ -100,9 +100,3 @@ def _restricted(table: CandidateTable, model: str, wanted: Named, workloads: fro
 def difference(usd_per_hour: float, before_usd_per_hour: float) -> float:
     """Return what one fleet costs more than another, without the noise of summing prices in another order."""
     return round(usd_per_hour - before_usd_per_hour, 9)
-
-
-def pool_shape(pool: Pool) -> str:
-    """Return the name of the shape of a pool."""
-    layout = Layout(pool.tensor_parallel, pool.pipeline_parallel, pool.expert_parallel, pool.attention_data_parallel)
-    return shape_name(pool.gpu, layout, pool.weights, pool.kv_cache)

@@ -21,6 +21,7 @@ from planner.plan.schema import (
     Plan,
     PlanAssumption,
     PolicyResult,
+    Preferred,
     Rejections,
     Status,
     Versions,
@@ -101,6 +102,11 @@ def infeasible_plan(context: Context, report: InfeasibleReport) -> Plan:
 def unsolved_plan(context: Context, reason: str) -> Plan:
     """Return the plan that says why there is none although none was proven impossible, with its digest."""
     return with_digest(_empty(context, "unproven").model_copy(update={"unsolved": reason}))
+
+
+def with_preferred(plan: Plan, preferred: Preferred) -> Plan:
+    """Return a plan that says what became of the fleet that was to be kept, with its digest."""
+    return with_digest(plan.model_copy(update={"preferred": preferred}))
 
 
 def _empty(context: Context, status: Status) -> Plan:

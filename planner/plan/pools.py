@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from planner.candidates.types import Candidate, CandidateTable, ResolvedModel, Service
+from planner.candidates.types import Candidate, CandidateTable, ResolvedModel, Service, shape_name
 from planner.physics.constants import SpeedConstants
 from planner.physics.memory import HbmBudget, hbm_budget
+from planner.physics.types import Layout
 from planner.plan.assess import PoolLoad, PoolState, assess
 from planner.plan.levers import LEVERS, limited_by
 from planner.plan.schema import Engine, HbmBytes, Placement, PlanBand, Pool, Predicted, RowLoad
@@ -231,3 +232,9 @@ def _placement(table: CandidateTable, packing: Packing, candidate: Candidate) ->
         if name == candidate.name:
             places[offers[offer].provider, offers[offer].region] += count
     return tuple(Placement(provider=p, region=r, replicas=n) for (p, r), n in sorted(places.items()))
+
+
+def pool_shape(pool: Pool) -> str:
+    """Return the name of the shape of a pool."""
+    layout = Layout(pool.tensor_parallel, pool.pipeline_parallel, pool.expert_parallel, pool.attention_data_parallel)
+    return shape_name(pool.gpu, layout, pool.weights, pool.kv_cache)

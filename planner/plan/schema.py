@@ -321,6 +321,36 @@ class InfeasibleReport(Record):
     relaxations: tuple[Relaxation, ...] = ()
 
 
+class PreferredChange(Record):
+    """Something that the planned fleet has otherwise than the preferred one: replicas of a shape, nodes, batch caps."""
+
+    kind: Literal["replicas", "nodes", "max_num_seqs"]
+    name: str
+    """Model and shape, or offer."""
+    from_: int = Field(alias="from")
+    to: int
+
+
+class Preferred(Record):
+    """What became of the fleet that was to be kept."""
+
+    plan: str | None
+    """Digest of the plan that it comes from; null for what the spec says is deployed."""
+    outcome: Literal["kept", "changed", "not_possible"]
+    """Kept as it is; changed as little as possible; or given up for the best fleet, if there is any."""
+    stay_within: float
+    """Share of the best value of the objective that the planned fleet may count more."""
+    best_usd_per_hour: float | None = None
+    """Cost of the best fleet that was found."""
+    would_save_usd_per_hour: float | None = None
+    """What the best fleet would save against the planned one."""
+    would_save: float | None = None
+    """The same as a share of the cost of the planned one."""
+    reasons: tuple[str, ...] = ()
+    """Why the preferred fleet is not kept as it is."""
+    changes: tuple[PreferredChange, ...] = ()
+
+
 class Plan(Record):
     """The answer to a spec."""
 
@@ -346,5 +376,7 @@ class Plan(Record):
     versions: Versions
     infeasible: InfeasibleReport | None = None
     """Why no fleet meets the spec; absent from the JSON of other plans."""
+    preferred: Preferred | None = None
+    """What became of the fleet of an earlier plan; absent where none was to be kept."""
     unsolved: str | None = None
     """Why there is no plan although none was proven impossible (a limit was reached); absent otherwise."""

@@ -11,11 +11,15 @@ from planner.catalog import Catalog
 
 @dataclass(frozen=True)
 class PlanFacts:
-    """The parts of a finished plan that policies are about: money, and the offers that are paid for."""
+    """The parts of a finished plan that policies are about: money, and the offers that are paid for.
+
+    `baseline_usd_per_month` is the cost of the plan that it is compared with, None where there is none.
+    """
 
     usd_per_month: float
     offers: Sequence[PricedOffer]
     catalog: Catalog
+    baseline_usd_per_month: float | None = None
 
 
 @dataclass(frozen=True)

@@ -142,13 +142,46 @@ class CoverWeights:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptPool:
+    """Replicas of one shape that run already. `columns` are the candidates that they may count as from now on.
+
+    `same` are those of the columns that leave the settings of the replicas as they are.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    replicas: int
+    same: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A fleet that runs already and is to change as little as possible: the objective counts changes then, before cost.
+
+    `models` are those that have `pools`, `nodes` the nodes by offer. More nodes than those are a change where
+    `counts_more` says so, fewer where `counts_fewer` does. `most` is what the new fleet may cost, in the unit of the objective
+    (None: anything), `scale` a cost that is about as large. With `is_fixed` nothing may change.
+    """
+
+    pools: tuple[KeptPool, ...]
+    nodes: Mapping[str, int]
+    models: frozenset[str]
+    scale: float
+    most: float | None = None
+    counts_more: bool = True
+    counts_fewer: bool = True
+    is_fixed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class FleetProblem:
     """Everything the program is compiled from. All tuples are sorted by name; nothing else decides the answer.
 
     `losses` names the candidates whose loss of spares is stated with a routing of its own (rows `spare_demand` and
     `spare_capacity`), besides the projected rows `spare` that hold for every candidate; `routed_outages` are those of the
     `outages` that are, besides the projected rows `zone_cover`. `block_bounds` are
-    bounds found by solving models alone, `cover_weights` weights found by routing.
+    bounds found by solving models alone, `cover_weights` weights found by routing. With `kept` the fewest changes of a fleet
+    are asked for, not the least cost.
     """
 
     columns: tuple[Column, ...]
@@ -168,6 +201,7 @@ class FleetProblem:
     losses: tuple[str, ...] = ()
     block_bounds: tuple[BlockBound, ...] = ()
     cover_weights: tuple[CoverWeights, ...] = ()
+    kept: Kept | None = None
 
     def columns_of(self, model: str) -> tuple[Column, ...]:
         """Return the candidates of one model."""
@@ -246,6 +280,8 @@ __all__ = [
     "CoverWeights",
     "Demand",
     "FleetProblem",
+    "Kept",
+    "KeptPool",
     "ModelRules",
     "NodeOffer",
     "Outage",

@@ -9,11 +9,13 @@ from typing import Any
 import pyomo.environ as pyo
 
 from planner.program.constraint import Constraint, all_constraints
-from planner.program.data import FleetProblem, node_cost
+from planner.program.data import FleetProblem, Kept, node_cost
 from planner.program.index import Loss, ProgramIndex
 
 TIE_BREAK_USD_PER_GPU_H = 1e-6  # equal cost prefers fewer GPUs; far below any price and any gap
 TIE_BREAK_PER_RANK = 1e-9  # then the offer that sorts first
+COST_IN_CHANGES = 0.5  # a whole fleet weighs less than one change, so that among equally few changes the cheapest count
+SETTINGS_IN_CHANGES = 0.1  # so do the settings of all replicas
 
 
 def build(problem: FleetProblem, constraints: tuple[Constraint, ...] | None = None) -> Any:
@@ -23,7 +25,8 @@ def build(problem: FleetProblem, constraints: tuple[Constraint, ...] | None = No
     _add_variables(model, index)
     for constraint in constraints if constraints is not None else all_constraints():
         _add_rows(model, index, constraint)
-    model.objective = pyo.Objective(expr=objective(model, problem), sense=pyo.minimize)
+    goal = objective(model, problem) if problem.kept is None else changes(model, index, problem.kept)
+    model.objective = pyo.Objective(expr=goal, sense=pyo.minimize)
     return model
 
 
@@ -85,6 +88,19 @@ def objective(model: Any, problem: FleetProblem) -> Any:
     )
 
 
+def changes(model: Any, index: ProgramIndex, kept: Kept) -> Any:
+    """Return how much of a fleet that runs changes: replicas and nodes, then cost, then settings."""
+    running = max(1, sum(pool.replicas for pool in kept.pools))
+    other = pyo.quicksum(model.replicas[name] for pool in kept.pools for name in pool.columns if name not in pool.same)
+    return (
+        pyo.quicksum(model.pool_changes[name] for name in index.kept_pools)
+        + pyo.quicksum(model.node_changes[name] for name in index.offers)
+        + pyo.quicksum(model.replicas[name] for name in index.added)
+        + COST_IN_CHANGES / kept.scale * objective(model, index.problem)
+        + SETTINGS_IN_CHANGES / running * other
+    )
+
+
 def _add_variables(model: Any, index: ProgramIndex) -> None:
     """Add the variables: whole replicas and nodes, rates, and the switches that the problem's rules need."""
     problem = index.problem
@@ -100,6 +116,10 @@ def _add_variables(model: Any, index: ProgramIndex) -> None:
     model.lost = pyo.Var(index.small_pools, domain=pyo.NonNegativeReals)
     model.outlasts = pyo.Var(index.small_pools, domain=pyo.Binary)
     model.placed = pyo.Var(index.placements, domain=pyo.NonNegativeIntegers)
+    most_changes = 0 if problem.kept is not None and problem.kept.is_fixed else None
+    changing = list(index.offers) if problem.kept is not None else []
+    model.pool_changes = pyo.Var(list(index.kept_pools), domain=pyo.NonNegativeReals, bounds=(0, most_changes))
+    model.node_changes = pyo.Var(changing, domain=pyo.NonNegativeReals, bounds=(0, most_changes))
     model.type_used = pyo.Var(index.gpu_types if problem.max_gpu_types is not None else (), domain=pyo.Binary)
     model.spare_rate = pyo.Var(
         [(loss.name, w, c) for loss in index.losses.values() for w, c in index.arcs if _is_left(index, loss, c)],

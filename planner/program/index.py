@@ -12,6 +12,7 @@ from planner.program.data import (
     Column,
     Demand,
     FleetProblem,
+    KeptPool,
     ModelRules,
     NodeOffer,
     Service,
@@ -123,7 +124,31 @@ class ProgramIndex:
         alone = sum(
             self.demands[w].planned_requests_per_s * max(row_needs(column, s)) for w, s in column.services.items()
         )
-        return max(ceil_count(alone) + self.spares[column.name], column.min_replicas, rules.min_replicas)
+        running = self.running_of_shape.get((column.model, column.shape), 0)
+        return max(ceil_count(alone) + self.spares[column.name], column.min_replicas, rules.min_replicas, running)
+
+    @cached_property
+    def kept_pools(self) -> dict[str, KeptPool]:
+        """Pools of the fleet that is to change little, by name."""
+        return {p.name: p for p in self.problem.kept.pools} if self.problem.kept is not None else {}
+
+    @cached_property
+    def running_of_shape(self) -> dict[tuple[str, str], int]:
+        """Replicas that run already, by (model, shape): keeping them is allowed, however few would do."""
+        found: dict[tuple[str, str], int] = defaultdict(int)
+        for pool in self.kept_pools.values():
+            column = self.columns[pool.columns[0]]
+            found[column.model, column.shape] += pool.replicas
+        return found
+
+    @cached_property
+    def added(self) -> list[str]:
+        """Candidates whose every replica is a change: their model runs already, but not as one of them."""
+        kept = self.problem.kept
+        if kept is None:
+            return []
+        known = {name for pool in kept.pools for name in pool.columns}
+        return [c.name for c in self.problem.columns if c.model in kept.models and c.name not in known]
 
     @cached_property
     def most_of_shape(self) -> dict[tuple[str, str], int]:

@@ -11,9 +11,12 @@ UNITS = {"gpus": "GPUs", "nodes": "nodes", "vcpus": "vCPUs", "usd_per_month": "U
 
 
 def node_offers(
-    table: CandidateTable, quotas: tuple[Quota, ...], shares: tuple[CostShare, ...]
+    table: CandidateTable,
+    quotas: tuple[Quota, ...],
+    shares: tuple[CostShare, ...],
+    paid: frozenset[str] = frozenset(),
 ) -> tuple[NodeOffer, ...]:
-    """Return the offers worth buying from: those that some candidate may use, and those that are paid for anyway.
+    """Return the offers worth buying from: those that some candidate may use, and those that are `paid` for or committed.
 
     Offers that a cheaper twin replaces are left out. A twin is an offer of unlimited stock in the same cell with nodes of
     the same size that counts the same for every limit, at no higher price.
@@ -35,7 +38,8 @@ def node_offers(
     return tuple(
         NodeOffer(o.name, o.entry, o.gpu, o.cell, o.gpus_per_node, o.usd_per_node_h, o.power_w)
         for o in table.supply.offers
-        if o.entry in committed or (o.cell in cells and (o.entry in counted or cheapest[twins(o)] is o))
+        if o.entry in committed
+        or (o.cell in cells and (o.entry in counted or o.name in paid or cheapest[twins(o)] is o))
     )
 
 

@@ -16,8 +16,13 @@ def gpu_limits(spec: FleetSpec, catalog: Catalog) -> dict[str, int]:
     return {catalog.gpu(name).name: most for name, most in sorted(spec.supply.limits.gpus.items())}
 
 
-def fleet_problem(spec: FleetSpec, table: CandidateTable, gpu_limits: dict[str, int]) -> FleetProblem:
-    """Return the problem to solve; `gpu_limits` are those of the spec under catalog names."""
+def fleet_problem(
+    spec: FleetSpec, table: CandidateTable, gpu_limits: dict[str, int], paid: frozenset[str] = frozenset()
+) -> FleetProblem:
+    """Return the problem to solve; `gpu_limits` are those of the spec under catalog names.
+
+    Offers with nodes that are `paid` for today are in it even where cheaper ones replace them.
+    """
     budget = spec.supply.budget_usd_per_month
     quotas, cost_shares = quotas_of(spec, table), cost_shares_of(spec, table)
     return FleetProblem(
@@ -34,7 +39,7 @@ def fleet_problem(spec: FleetSpec, table: CandidateTable, gpu_limits: dict[str, 
             for name, model in table.models.items()
             if any(w.model == name for w in table.workloads.values())
         ),
-        offers=node_offers(table, quotas, cost_shares),
+        offers=node_offers(table, quotas, cost_shares, paid),
         stock=table.supply.stock,
         gpu_limits=gpu_limits,
         max_gpu_types=spec.supply.limits.gpu_types,

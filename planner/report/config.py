@@ -23,7 +23,7 @@ _FREE = ""
 _COMMENT_COLUMN = 52
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_./@+-]*")
 _WORDS = ("true", "false", "null", "yes", "no", "on", "off")
-_SKIPPED = ("defaults", "deployed")
+_SKIPPED = ("defaults",)
 _BARE_UNITS = {"share": "%", "ratio": "%", "change": "%"}
 _LAID_OUT = (Section, dict)
 
@@ -49,6 +49,8 @@ def _flags(options: Options) -> dict[YamlPath, tuple[str, str]]:
         found["planning", "as_of"] = (options.as_of.isoformat(), "--as-of")
     if options.gap is not None:
         found["planning", "gap"] = (_percent(options.gap), "--gap")
+    if options.stay_within is not None:
+        found["planning", "stay_within"] = (_percent(options.stay_within), "--stay-within")
     return found
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from threading import Event
 
 import numpy as np
 
 from planner.program.data import FleetProblem, node_cost, penalties
 from planner.program.fleet import TIE_BREAK_PER_RANK, TIE_BREAK_USD_PER_GPU_H
+from planner.solve.brake import stopped_by
 from planner.solve.merge import merged
 from planner.solve.nodes import buy_nodes
 from planner.solve.outcome import Infeasible, Outcome, Solution, Solved, Unproven, Unsolved
@@ -32,20 +34,29 @@ class SolveLimits:
     """What a solve aims for and when it stops.
 
     `deadline_s` is a moment of `time.monotonic`: an emergency brake, after which what was found is returned, unproven.
+    `interrupt` is another: once it is set, searches that run are stopped too.
     """
 
     gap: float
     deadline_s: float | None = None
     max_nodes: int | None = None
+    interrupt: Event | None = None
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Tell whether someone asked to stop."""
+        return self.interrupt is not None and self.interrupt.is_set()
 
     @property
     def is_over(self) -> bool:
-        """Tell whether the deadline has passed."""
-        return self.deadline_s is not None and time.monotonic() >= self.deadline_s
+        """Tell whether the deadline has passed, or someone asked to stop."""
+        return self.is_interrupted or (self.deadline_s is not None and time.monotonic() >= self.deadline_s)
 
     @property
     def time_left_s(self) -> float | None:
         """Seconds until the deadline, None without one."""
+        if self.is_interrupted:
+            return LEAST_TIME_S
         return None if self.deadline_s is None else max(LEAST_TIME_S, self.deadline_s - time.monotonic())
 
 
@@ -68,10 +79,8 @@ class Answered:
 
 
 def solve(problem: FleetProblem, limits: SolveLimits, rating: Rating | None = None) -> Answered:
-    """Minimise the fleet's cost, starting from every model's own optimum, lowered by
-    `rating` where its pools do not bear their mix.
-    """
-    unserved = _unserved(problem)
+    """Minimise the fleet's cost, starting from every model's own optimum, lowered by `rating` where its pools do not hold."""
+    unserved = without_candidates(problem)
     if unserved is not None:
         return Answered(unserved, None, problem)
     return _solve(Search.of(problem, rating or AsStated()), limits)
@@ -85,7 +94,7 @@ def mend(answered: Answered, problem: FleetProblem, limits: SolveLimits, changed
     The bounds of `answered` still hold, because capacities only fall. The bound that follows is that of the problem as it
     is now rated.
     """
-    unserved = _unserved(problem)
+    unserved = without_candidates(problem)
     if unserved is not None or answered.search is None:
         return Answered(unserved or Infeasible("there is nothing to mend"), None, problem)
     if changed:
@@ -93,7 +102,8 @@ def mend(answered: Answered, problem: FleetProblem, limits: SolveLimits, changed
     return _solve(answered.search, limits)
 
 
-def _unserved(problem: FleetProblem) -> Infeasible | None:
+def without_candidates(problem: FleetProblem) -> Infeasible | None:
+    """Return which workloads no candidate can serve, as they are or without a zone; None where all are served."""
     served = {w for c in problem.columns for w in c.services}
     missing = sorted(d.workload for d in problem.demands if d.workload not in served)
     if missing:
@@ -110,13 +120,14 @@ def _solve(search: Search, limits: SolveLimits) -> Answered:
     """Search by models; for few models, the whole program takes over where the search leaves a gap."""
     aim = Aim(limits.gap * GAP_SHARE_FOR_SEARCH, lambda: limits.is_over, lambda: limits.time_left_s)
     few = len(search.problem.rules) <= MOST_MODELS_WHOLE
-    search.run(aim, branches=0 if few else MOST_BRANCHES)
-    if few:
-        search.run(replace(aim, gap=NEAR_GAP), branches=1)
-        _finish(search, aim, replace(limits, max_nodes=limits.max_nodes or FIRST_NODES))
-    if few and search.is_open(aim):
-        search.run(aim)
-        _finish(search, aim, limits)
+    with stopped_by((lambda: limits.is_interrupted) if limits.interrupt is not None else None):
+        search.run(aim, branches=0 if few else MOST_BRANCHES)
+        if few:
+            search.run(replace(aim, gap=NEAR_GAP), branches=1)
+            _finish(search, aim, replace(limits, max_nodes=limits.max_nodes or FIRST_NODES))
+        if few and search.is_open(aim):
+            search.run(aim)
+            _finish(search, aim, limits)
     if search.unserved:
         names = ", ".join(search.unserved)
         reason = f"no number of replicas that the stock allows meets the rules of model {names}, whatever it may cost"
@@ -145,24 +156,38 @@ def _finish(search: Search, aim: Aim, limits: SolveLimits) -> None:
 def _outcome(
     problem: FleetProblem, search: Search, replicas: Mapping[str, int], bound: float, limits: SolveLimits
 ) -> tuple[Outcome, Packing]:
-    """Put replicas of one shape together, buy the cheapest nodes that hold them, and route."""
+    """Buy the cheapest nodes that hold the replicas, and route."""
     nodes, placed = buy_nodes(problem, search.supply, replicas)
-    replicas, placed = merged(problem, replicas, placed, search.rating)
-    packing = pack(problem, nodes, placed)
-    kept = packing.count()
-    prices = {o.name: node_cost(problem, o) for o in problem.offers}
-    cost = sum(prices[name] * count for name, count in kept.items()) + penalties(problem, replicas)
-    solution = Solution(
-        replicas=dict(sorted(replicas.items())),
-        nodes=kept,
-        rates=_rates(problem, replicas),
-        placed=dict(sorted(placed.items())),
-        cost=cost,
-        bound=min(cost, _bound_without_tie_break(problem, bound)),
-    )
+    least = _bound_without_tie_break(problem, bound)
+    solution, packing = routed(problem, replicas, nodes, placed, least, search.rating)
     if solution.gap <= limits.gap + GAP_ATOL:
         return Solved(solution), packing
     return Unproven(solution, "the gap to the proven bound is above the one asked for"), packing
+
+
+def routed(
+    problem: FleetProblem,
+    replicas: Mapping[str, int],
+    nodes: Mapping[str, int],
+    placed: Mapping[tuple[str, str], int],
+    bound: float,
+    rating: Rating,
+) -> tuple[Solution, Packing]:
+    """Put replicas of one shape together, pack them on the nodes, and route the demand over them."""
+    replicas, placed = merged(problem, replicas, placed, rating)
+    packing = pack(problem, nodes, placed)
+    used = packing.count()
+    prices = {o.name: node_cost(problem, o) for o in problem.offers}
+    cost = sum(prices[name] * count for name, count in used.items()) + penalties(problem, replicas)
+    solution = Solution(
+        replicas=dict(sorted(replicas.items())),
+        nodes=used,
+        rates=_rates(problem, replicas),
+        placed=dict(sorted(placed.items())),
+        cost=cost,
+        bound=min(cost, bound),
+    )
+    return solution, packing
 
 
 def _rates(problem: FleetProblem, replicas: Mapping[str, int]) -> dict[tuple[str, str], float]:

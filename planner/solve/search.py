@@ -284,7 +284,8 @@ class Search:
     def _price_all(self, prices: Prices, cuts: tuple[Cut, ...], aim: Aim, *, lasting: bool = False) -> float:
         """Let every model choose at the prices; keep new plans. Return the bound that follows.
 
-        Plans are `lasting` when their pools are known to bear what they get. Else that is found out when they are used.
+        A `lasting` plan, whose pools are known to bear what they get, comes of it too. Of others that is found out when they
+        are used.
         """
         open_gap = 1.0 if self.best is None else 1.0 - self.bound / self.best.cost if self.best.cost > 0.0 else 0.0
         root = self._root if prices is self.prices else {}
@@ -292,7 +293,7 @@ class Search:
         gap = min(MOST_GAP, max(LEAST_GAP, BLOCK_GAP_SHARE * aim.gap, OPEN_GAP_SHARE * open_gap))
         due = [m for m in self.blocks if m not in self._priced or self._priced[m][0] is not prices]
         before = dict(self.blocks)
-        found = in_threads(lambda m: self._price(m, prices, gap, lasting), due)
+        found = in_threads(lambda m: self._price(m, prices, gap, aim if lasting else None), due)
         if any(self.blocks[m] is not before[m] for m in due):
             self._restate()
         for model, priced in zip(due, found, strict=True):
@@ -304,9 +305,11 @@ class Search:
         alone = sum(self._priced[m][1].bound for m in self.blocks)
         return alone + self.supply.value(prices, cuts)
 
-    def _price(self, model: str, prices: Prices, gap: float, lasting: bool) -> Priced:
+    def _price(self, model: str, prices: Prices, gap: float, lasting: Aim | None) -> Priced:
         """Let a model choose at the prices; before that, lower it until a `lasting` plan is found that is roughly the best."""
-        for _ in range(MOST_RATINGS if lasting else 0):
+        for _ in range(MOST_RATINGS if lasting is not None else 0):
+            if lasting is None or lasting.is_over():
+                break
             rough = self.blocks[model].price(prices, max(gap, ROUGH_GAP), self._surviving(model))
             if rough.plan is None or not rough.survives:
                 break
@@ -369,7 +372,7 @@ class Search:
             fleet = whole_master(self.supply, plans, self._dear(), effort)
             if fleet is None or fleet.short:
                 return {} if fleet is None else fleet.short
-            if self._all_hold(fleet.plans):
+            if aim.is_over() or self._all_hold(fleet.plans):
                 self._keep(fleet)
                 return {}
         return {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from planner.diagnostics import Diagnostic, Severity, Span
@@ -29,7 +29,8 @@ def check_names(data: Mapping[str, Any], document: Document) -> Iterator[Diagnos
     yield from _check_own_names("models", models, document)
     yield from _check_own_names("workloads", workloads, document)
     yield from _check_models_named(models, document)
-    yield from _check_workload_models(workloads, _mapping(document.data.get("models")), document)
+    named = [*((("workloads", name), workload) for name, workload in workloads.items()), *_deployed(data)]
+    yield from _check_models_exist(named, _mapping(document.data.get("models")), document)
     supply = _mapping(data.get("supply"))
     yield from _check_repeats(supply.get("offers"), ("supply", "offers"), "name", "offer", document)
     yield from _check_repeats(data.get("policies"), ("policies",), "id", "policy", document)
@@ -45,6 +46,7 @@ def check_plausibility(spec: FleetSpec, span: Callable[..., Span]) -> Iterator[D
     for name, workload in spec.workloads.items():
         yield from _check_daily_tokens(name, workload, span)
         yield from _check_truncation(name, workload, spec, span)
+    yield from _check_deployed_offers(spec, span)
     if any(workload.spot is not None for workload in spec.workloads.values()):
         return
     for index, offer in enumerate(spec.supply.offers):
@@ -90,11 +92,16 @@ def _check_models_named(models: Mapping[str, Any], document: Document) -> Iterat
             )
 
 
-def _check_workload_models(
-    workloads: Mapping[str, Any], models: Mapping[str, Any], document: Document
+def _deployed(data: Mapping[str, Any]) -> Iterator[tuple[YamlPath, Any]]:
+    items = data.get("deployed")
+    yield from ((("deployed", i), item) for i, item in enumerate(items if isinstance(items, list) else []))
+
+
+def _check_models_exist(
+    named: Sequence[tuple[YamlPath, Any]], models: Mapping[str, Any], document: Document
 ) -> Iterator[Diagnostic]:
-    for name, workload in workloads.items():
-        wanted = _mapping(workload).get("model")
+    for path, section in named:
+        wanted = _mapping(section).get("model")
         if not isinstance(wanted, str) or wanted in models or not models:
             continue
         close = nearest(wanted, models) if len(models) <= _MOST_CHOICES else None
@@ -102,10 +109,24 @@ def _check_workload_models(
         yield Diagnostic(
             "spec/unknown-model",
             f"{quoted(wanted)} is not under `models`",
-            document.span(("workloads", name, "model")),
+            document.span((*path, "model")),
             label=f"did you mean `{close}`?" if close else "",
             help=(f"models here: {known}",),
         )
+
+
+def _check_deployed_offers(spec: FleetSpec, span: Callable[..., Span]) -> Iterator[Diagnostic]:
+    labels = spec.supply.offer_labels()
+    for index, entry in enumerate(spec.deployed):
+        if entry.offer not in labels:
+            close = nearest(entry.offer, labels)
+            yield Diagnostic(
+                "spec/unknown-offer",
+                f"{quoted(entry.offer)} is no entry of `supply.offers`",
+                span(("deployed", index, "offer")),
+                label=f"did you mean `{close}`?" if close else "",
+                help=(f"offers here: {', '.join(labels[:10])}",),
+            )
 
 
 def _check_repeats(items: object, path: YamlPath, key: str, what: str, document: Document) -> Iterator[Diagnostic]:

@@ -6,11 +6,12 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
+from planner.spec.deployed import DeployedSpec
 from planner.spec.fields import Line, some
 from planner.spec.model import ModelSpec
 from planner.spec.planning import PlanningSpec
 from planner.spec.policies import PolicySpec
-from planner.spec.readers import Planned, SpecVersion, Text
+from planner.spec.readers import SpecVersion, Text
 from planner.spec.reliability import ReliabilitySpec
 from planner.spec.section import Section
 from planner.spec.supply import SupplySpec
@@ -53,8 +54,8 @@ class FleetSpec(Section):
     """What to minimise and how."""
     policies: tuple[PolicySpec, ...] = ()
     """Rules on the finished plan."""
-    deployed: Annotated[None, Planned("`deployed`")] = None
-    """What runs today. Not supported yet."""
+    deployed: tuple[DeployedSpec, ...] = ()
+    """What runs today: the fleet to keep where no plan is given with `--prefer`."""
 
     def reliability_of(self, model: str) -> ReliabilitySpec:
         """Return the reliability of a model: the top level, overridden key by key."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from planner.spec.fields import Bool, Date, ShareBelowOne
-from planner.spec.readers import OneOf, Planned, Quantity
+from planner.spec.fields import Bool, Date, Increase, ShareBelowOne
+from planner.spec.readers import OneOf, Quantity
 from planner.spec.section import Section
 
 _OBJECTIVES = ("cost", "gpus", "power")
@@ -26,8 +26,8 @@ class PlanningSpec(Section):
     """Hours that make a month of money."""
     gap: ShareBelowOne = 0.005
     """Relative distance from the proven bound at which the search may stop."""
-    stay_within: Annotated[None, Planned("`stay_within`")] = None
-    """Keep a previous plan unless the saving is larger. Not supported yet."""
+    stay_within: Increase = 0.01
+    """With a plan to prefer: its fleet is kept unless the best one saves more than this."""
     estimated_prices: Bool = False
     """Whether terms without a listed price may use an estimated one."""
     as_of: Date | None = None

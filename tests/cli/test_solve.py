@@ -95,7 +95,7 @@ def test_a_model_that_fits_on_no_offer(spec_file: WriteSpec) -> None:
 def seen(monkeypatch: pytest.MonkeyPatch, no_solver: Plan) -> list[Options]:
     """The options that the pipeline was given."""
     options: list[Options] = []
-    fake: Callable[..., Plan] = lambda _prepared, given, _progress: options.append(given) or no_solver  # noqa: E731
+    fake: Callable[..., Plan] = lambda _prepared, given, *_: options.append(given) or no_solver  # noqa: E731
     monkeypatch.setattr("planner.pipeline.make_plan", fake)
     return options
 

@@ -203,3 +203,34 @@ def test_commands_load_only_what_they_need(arguments: list[str], absent: list[st
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
 
     assert done.stderr.splitlines()[-1] == "loaded:"
+
+
+@pytest.mark.usefixtures("no_solver")
+def test_files_are_written_whole_or_not_at_all(
+    spec_file: WriteSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> Path:
+        raise OSError(28, "No space left on device")
+
+    out = tmp_path / "plan.json"
+    out.write_text("what was there", encoding="utf-8")
+    monkeypatch.setattr(Path, "replace", full)
+    done = run("solve", spec_file(TINY), "--out", out)
+
+    assert (done.code, out.read_text(encoding="utf-8")) == (64, "what was there")
+    assert done.err.endswith(f"planner: cannot write {out}: No space left on device\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fleet.yaml", "plan.json"]
+
+
+def test_links_and_devices_stay_what_they_are(no_solver: Plan, spec_file: WriteSpec, tmp_path: Path) -> None:
+    real, link = tmp_path / "real.json", tmp_path / "link.json"
+    real.write_text("", encoding="utf-8")
+    real.chmod(0o640)
+    link.symlink_to(real)
+
+    assert run("solve", spec_file(TINY), "--out", link).code == 0
+    assert link.is_symlink()
+    assert real.stat().st_mode & 0o777 == 0o640
+    assert json.loads(real.read_text(encoding="utf-8"))["digests"]["plan"] == no_solver.digests.plan
+    assert run("solve", spec_file(TINY), "--format", "json", "--out", "/dev/null").code == 0
+    assert Path("/dev/null").is_char_device()

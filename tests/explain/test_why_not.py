@@ -12,9 +12,10 @@ from planner.candidates.references import open_catalog
 from planner.candidates.types import CandidateTable
 from planner.explain.named import NothingNamed, all_shapes, named
 from planner.explain.trials import Trials
-from planner.explain.why_not import Answer, answers_about, pool_shape, ruled_out
+from planner.explain.why_not import Answer, answers_about, ruled_out
 from planner.pipeline import Options, make_plan, prepare, variants
 from planner.plan.io import load
+from planner.plan.pools import pool_shape
 from planner.plan.schema import Plan
 from planner.spec import FleetSpec, load_spec
 

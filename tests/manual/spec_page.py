@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
+from planner.spec.deployed import DeployedSpec
 from planner.spec.fleet import CatalogRef, FleetSpec
 from planner.spec.lengths import LengthSpec
 from planner.spec.limits import LimitRuleSpec, LimitsSpec
@@ -58,6 +59,7 @@ SECTIONS: tuple[tuple[str, type[Section]], ...] = (
     ("planning", PlanningSpec),
     ("policies[]", PolicySpec),
     ("policies[].waive", WaiveSpec),
+    ("deployed[]", DeployedSpec),
 )
 SHARES = ("share", "ratio", "change")
 

@@ -26,10 +26,15 @@ def offers(catalog: Catalog) -> tuple[PricedOffer, ...]:
 
 
 def results(
-    policies: str, catalog: Catalog, offers: tuple[PricedOffer, ...] = (), cost: float = 1000.0, as_of: date = AS_OF
+    policies: str,
+    catalog: Catalog,
+    offers: tuple[PricedOffer, ...] = (),
+    cost: float = 1000.0,
+    as_of: date = AS_OF,
+    before: float | None = None,
 ) -> tuple[PolicyResult, ...]:
     spec = spec_of(f"{SMALL}policies: [{policies}]\n", catalog)
-    return evaluate(spec, PlanFacts(cost, offers, catalog), as_of)
+    return evaluate(spec, PlanFacts(cost, offers, catalog, before), as_of)
 
 
 @pytest.mark.parametrize(("cost", "outcome"), [(999.0, "ok"), (1000.0, "ok"), (1000.01, "deny")])
@@ -43,6 +48,23 @@ def test_a_rule_that_needs_a_baseline_is_left_open(catalog: Catalog) -> None:
     (found,) = results("{max_monthly_cost_increase: 15 %, id: growth}", catalog)
     assert (found.id, found.outcome, found.actual) == ("growth", "not_evaluated", None)
     assert not denies([found])
+
+
+@pytest.mark.parametrize(
+    ("before", "outcome", "actual"),
+    [
+        (1000.0, "ok", 0.0),
+        (2000.0, "ok", -0.5),
+        (1000.0 / 1.15, "ok", 0.15),
+        (800.0, "deny", 0.25),
+        (0.0, "deny", None),
+    ],
+)
+def test_a_rise_is_compared_with_its_baseline(
+    before: float, outcome: str, actual: float | None, catalog: Catalog
+) -> None:
+    (found,) = results("{max_monthly_cost_increase: 15 %}", catalog, before=before)
+    assert (found.outcome, found.limit, found.actual) == (outcome, 0.15, actual)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ from planner.program.data import (
     CostShare,
     Demand,
     FleetProblem,
+    Kept,
+    KeptPool,
     ModelRules,
     NodeOffer,
     Outage,
@@ -87,8 +89,26 @@ FAILING = replace(
 )
 """With spot nodes, and a zone whose loss a model is to survive."""
 
+KEPT = replace(
+    EVERYTHING,
+    kept=Kept(
+        pools=(
+            KeptPool("chat|A-tp1-bf16", ("small",), replicas=12, same=frozenset({"small"})),
+            KeptPool("chat|B-tp1-fp8", ("pooled",), replicas=4),
+        ),
+        nodes={"cloud-a": 3, "rack": 1},
+        models=frozenset({"chat"}),
+        scale=60.0,
+        most=63.0,
+    ),
+)
+"""With a fleet that runs and is to change little: of model `chat`, on two kinds of nodes."""
+
 STATED_OVER = {
     "cost_share": SHARED_COST,
+    "node_change": KEPT,
+    "pool_change": KEPT,
+    "stay_within": KEPT,
     "node_use": SHARED_COST,
     "spare_capacity": FAILING,
     "spare_demand": FAILING,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from stored import infeasible_origin, stored
 
-from planner.plan.schema import Plan, PlanAssumption, PolicyResult
+from planner.plan.schema import Plan, PlanAssumption, PolicyResult, Preferred, PreferredChange
 from planner.report import table
 from planner.report.sections.notes import assumptions
 from planner.report.sections.pools import layout
@@ -112,3 +112,26 @@ def test_shapes_that_are_ruled_out_are_counted(total: int, line: str) -> None:
     plan = stored("prod")
     rejections = plan.rejections.model_copy(update={"total": total, "by_rule": {"hbm-fit": total}})
     assert line in table.render(plan.model_copy(update={"rejections": rejections})).splitlines()
+
+
+def test_what_became_of_the_preferred_fleet() -> None:
+    """Names and reasons are a user's text: none of it moves the cursor."""
+    change = PreferredChange.model_validate({"kind": "nodes", "name": "cloud\x1b[2J", "from": 3, "to": 1200})
+    found = Preferred(
+        plan="sha256:" + "ab" * 32,
+        outcome="changed",
+        stay_within=0.02,
+        best_usd_per_hour=9.0,
+        would_save_usd_per_hour=0.15,
+        would_save=0.016,
+        reasons=("offer \x1b[2J is not in the supply any more",),
+        changes=(change,),
+    )
+    text = table.render(stored("prod").model_copy(update={"preferred": found}))
+    _, _, section = text.partition("Preferred fleet: changed as little as possible (sha256:abababababab)\n")
+
+    assert section.splitlines()[1].split() == ["nodes", "cloud�[2J", "3", "1,200"]
+    assert section.splitlines()[2:4] == [
+        "  offer �[2J is not in the supply any more.",
+        "  The best fleet would save $0.15 per hour (2 %); up to 2 % more than the best one is allowed.",
+    ]

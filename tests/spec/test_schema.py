@@ -30,7 +30,6 @@ SEEN_BY_SCHEMA = (
     "yes_for_true",
     "unknown_format",
     "unknown_engine",
-    "unbuilt_stay_within",
     "text_for_list",
     "negative_rate",
     "percent_without_sign",

@@ -10,10 +10,12 @@ from planner.report.sections.infeasible import infeasible
 from planner.report.sections.nodes import nodes
 from planner.report.sections.notes import assumptions, excluded, policies, rejections
 from planner.report.sections.pools import limits, measurements, memory, pools, predictions
+from planner.report.sections.preferred import preferred
 from planner.report.sections.workloads import latency, workloads
 
 SECTIONS = (
     headline,
+    preferred,
     pools,
     nodes,
     commitments,

@@ -1,0 +1,117 @@
+"""Why the fleet that runs cannot be kept: which limit or workload of today breaks, and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from planner.candidates.types import CandidateTable
+from planner.catalog import Catalog
+from planner.explain.limits import limits_of
+from planner.explain.wishes import milliseconds
+from planner.physics.constants import SpeedConstants
+from planner.plan.pools import draft_pools, pool_loads
+from planner.prefer.running import Running
+from planner.program.data import FleetProblem, Outage, spares_by_candidate
+from planner.solve.outcome import Solution
+from planner.solve.routing import FULL_LOAD, Routing, route, route_outage, route_without
+from planner.solve.spares import fragile_pools
+from planner.spec import FleetSpec
+
+MOST_REASONS = 6
+RELIABILITY = "reliability"
+
+
+def why_not_carried(spec: FleetSpec, problem: FleetProblem, running: Running, catalog: Catalog) -> tuple[str, ...]:
+    """Return the limits that the fleet that runs breaks, and the demand that it does not carry, whole or after a loss."""
+    replicas = _best_settings(problem, running)
+    solution = Solution(replicas, running.nodes, {}, {}, 0.0, 0.0)
+    found = [*_limits(spec, problem, solution, catalog), *_demand(problem, replicas, running)]
+    return tuple(dict.fromkeys(found or _losses(problem, replicas)))[:MOST_REASONS]
+
+
+def _best_settings(problem: FleetProblem, running: Running) -> dict[str, int]:
+    """Return the replicas that run, as the candidates that carry most of the demand: settings are free to change."""
+    columns = {c.name: c for c in problem.columns}
+    replicas = {min(pool.same): pool.replicas for pool in running.pools}
+    for pool in running.pools:
+        model = columns[pool.columns[0]].model
+        demand = {d.workload: d.planned_requests_per_s for d in problem.demands_of(model)}
+        others = {name: count for name, count in replicas.items() if name not in pool.columns}
+        able = [name for name in pool.columns if columns[name].min_replicas <= pool.replicas]
+        loads = {name: route(problem, model, others | {name: pool.replicas}, demand).load for name in able}
+        best = min(loads, key=lambda name: (loads[name], name not in pool.same, name), default=min(pool.same))
+        replicas = others | {best: pool.replicas}
+    return replicas
+
+
+def misses(table: CandidateTable, solution: Solution, constants: SpeedConstants) -> tuple[str, ...]:
+    """Return the latency limits that the pools of a solution miss at the mix of workloads that they get."""
+    found: list[str] = []
+    for draft in draft_pools(table, pool_loads(table, solution), constants):
+        if draft.state.overload > 1.0:
+            found.append(
+                f"pool {draft.load.name}: queues grow without end at {percent(draft.state.overload)} of its load limit"
+            )
+        for (workload, key), predicted_s in sorted(draft.state.latency_s.items()):
+            limit_s = table.workloads[workload].spec.slo[key]
+            if predicted_s > limit_s:
+                over = predicted_s / limit_s - 1.0
+                found.append(
+                    f"pool {draft.load.name}: {key} of {workload} would be {milliseconds(predicted_s)}, "
+                    f"{percent(over)} above its limit of {milliseconds(limit_s)}"
+                )
+    return tuple(found[:MOST_REASONS])
+
+
+def _limits(spec: FleetSpec, problem: FleetProblem, solution: Solution, catalog: Catalog) -> Iterator[str]:
+    """Yield the limits on money, hardware and shapes that the fleet breaks; those of reliability are about what it carries."""
+    for limit in limits_of(spec, problem, catalog):
+        if RELIABILITY not in limit.key and limit.breaks(problem, solution):
+            needed = limit.needed(problem, solution)[0]
+            yield f"{limit.key} is {limit.text(limit.value)}, and the fleet takes {limit.text(needed)}"
+
+
+def _demand(problem: FleetProblem, replicas: Mapping[str, int], running: Running) -> Iterator[str]:
+    """Yield the models whose replicas do not carry today's demand, with the share that they do."""
+    for rule in problem.rules:
+        if rule.model not in running.models:
+            continue
+        planned = {d.workload: d.planned_requests_per_s for d in problem.demands_of(rule.model)}
+        routing = route(problem, rule.model, replicas, planned)
+        if routing.carries:
+            continue
+        if routing.load >= FULL_LOAD:
+            served = {w for c in problem.columns if replicas.get(c.name, 0) > 0 for w in c.services}
+            yield from (
+                f"workload {w} of model {rule.model}: no pool serves it" for w in sorted(planned.keys() - served)
+            )
+            continue
+        where = f"its replicas carry {percent(1.0 / routing.load)} of the demand, headroom included"
+        yield f"model {rule.model}: {where} ({_scarce(routing, planned)})"
+
+
+def _losses(problem: FleetProblem, replicas: Mapping[str, int]) -> Iterator[str]:
+    """Yield the losses that the fleet no longer survives, with the share of the demand that is then carried."""
+    spares = spares_by_candidate(problem)
+    for failure in fragile_pools(problem, replicas):
+        if isinstance(failure, Outage):
+            routing, lost = route_outage(problem, failure, replicas), f"zone {failure.zone}"
+        else:
+            count = min(spares[failure.name], replicas[failure.name])
+            routing = route_without(problem, failure, replicas, spares[failure.name])
+            lost = f"{count} replica{'s' if count > 1 else ''} of {failure.shape}"
+        demand = [d.workload for d in problem.demands_of(failure.model)]
+        carried = "no longer serves every workload"
+        if routing.load < FULL_LOAD:
+            carried = f"carries {percent(min(1.0, 1.0 / routing.load))} of the demand"
+        yield f"model {failure.model}: without {lost} the rest {carried} ({_scarce(routing, demand)})"
+
+
+def _scarce(routing: Routing, workloads: Mapping[str, float] | list[str]) -> str:
+    """Return the workloads that the scarce pools serve."""
+    return ", ".join(sorted(routing.weights) or sorted(workloads))
+
+
+def percent(share: float) -> str:
+    """Write a share in percent, to three digits."""
+    return f"{100.0 * share:.3g} %"

@@ -1,0 +1,153 @@
+"""What an earlier plan amounts to today: which candidates its replicas count as, which nodes are paid for, what is gone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from planner.candidates.types import Candidate, CandidateTable, PricedOffer
+from planner.prefer.earlier import EarlierFleet, EarlierNodes, EarlierPool
+from planner.program.data import Kept, KeptPool
+
+Kind = tuple[str, str, bool, str, int]
+"""Model, shape, whether on spot nodes, zone and node size, as far as the model is to survive their loss."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """An earlier fleet in terms of today's candidates and offers.
+
+    `lost` says of each pool or offer that cannot be had any more why that is. `has_new_models` and `has_gone_models` tell
+    whether the spec serves models that it does not, and the other way round.
+    """
+
+    pools: tuple[KeptPool, ...]
+    nodes: dict[str, int]
+    models: frozenset[str]
+    lost: tuple[str, ...]
+    has_new_models: bool
+    has_gone_models: bool
+
+    def kept(self, scale: float, most: float | None) -> Kept:
+        """Return it for the program that looks for the fewest changes; without `most`, for one that changes nothing."""
+        is_fixed = most is None
+        return Kept(
+            pools=self.pools,
+            nodes=self.nodes,
+            models=self.models,
+            scale=scale,
+            most=most,
+            counts_more=not (is_fixed and self.has_new_models),
+            counts_fewer=not self.has_gone_models,
+            is_fixed=is_fixed,
+        )
+
+
+def running_fleet(fleet: EarlierFleet, table: CandidateTable) -> Running:
+    """Return what of a fleet can still be had: candidates of the same model, shape and kind of nodes, and the same offers."""
+    asked = {w.model for w in table.workloads.values()}
+    pools = [p for p in fleet.pools if p.model in asked]
+    found: dict[Kind, int] = defaultdict(int)
+    columns: dict[Kind, list[Candidate]] = {}
+    same: dict[Kind, set[str]] = defaultdict(set)
+    lost: list[str] = []
+    for pool in pools:
+        kinds = _kinds(pool, table)
+        if sum(count for _, count in kinds) < pool.replicas:
+            lost.append(f"pool {pool.name}: {_why_gone(pool, table)}")
+        for kind, count in kinds:
+            columns[kind] = [c for c in table.candidates if _kind(c) == kind]
+            found[kind] += count
+            same[kind].add(_nearest(columns[kind], pool).name)
+    nodes, gone = _nodes(fleet.nodes, table.supply.offers)
+    models = frozenset(p.model for p in pools)
+    return Running(
+        pools=tuple(
+            KeptPool(_name(kind), tuple(c.name for c in columns[kind]), found[kind], frozenset(same[kind]))
+            for kind in sorted(found)
+        ),
+        nodes=nodes,
+        models=models,
+        lost=(*lost, *gone),
+        has_new_models=bool(asked - models),
+        has_gone_models=len(pools) < len(fleet.pools),
+    )
+
+
+def _name(kind: Kind) -> str:
+    model, shape, is_spot, zone, node_gpus = kind
+    marks = (*(["spot"] if is_spot else []), *([zone] if zone else []), *([f"node{node_gpus}"] if node_gpus else []))
+    return "|".join((model, shape, *marks))
+
+
+def _kind(candidate: Candidate) -> Kind:
+    shape, domain = candidate.shape, candidate.domain
+    return shape.model, shape.name, domain.spot, domain.zone, domain.node_gpus
+
+
+def _kinds(pool: EarlierPool, table: CandidateTable) -> list[tuple[Kind, int]]:
+    """Return what the replicas of a pool are today, with how many of them; those that are nothing any more are left out."""
+    kinds = {
+        _kind(c)
+        for c in table.candidates
+        if (c.shape.model, c.shape.name, c.domain.spot) == (pool.model, pool.shape, pool.is_spot)
+    }
+    fitting = sorted(kind for kind in kinds if kind[4] in (0, pool.node_gpus))
+    if any(kind[3] for kind in fitting):
+        at = [(kind, pool.placement.get(kind[3], 0)) for kind in fitting]
+        return [(kind, count) for kind, count in at if count]
+    return [(kind, pool.replicas) for kind in fitting[:1]]
+
+
+def _nearest(candidates: Iterable[Candidate], pool: EarlierPool) -> Candidate:
+    """Return the candidate that is nearest to a pool: one that serves its workloads, then by batch cap."""
+    return min(
+        candidates,
+        key=lambda c: (
+            not pool.workloads <= set(c.services),
+            c.min_replicas > pool.replicas,
+            abs(c.max_num_seqs - (pool.max_num_seqs or c.max_num_seqs)),
+            len(set(c.services) ^ pool.workloads),
+            -c.min_replicas,
+            c.name,
+        ),
+    )
+
+
+def _why_gone(pool: EarlierPool, table: CandidateTable) -> str:
+    ruled = [r for r in table.rejections if r.model == pool.model and (r.shape or r.gpu) in (pool.shape, pool.gpu)]
+    if ruled:
+        return f"{pool.shape} is ruled out today ({ruled[0].rule}): {ruled[0].reason}"
+    if not any(o.gpu == pool.gpu for o in table.supply.offers):
+        return f"no offer has {pool.gpu} any more"
+    return f"{pool.shape} is no candidate today, on the nodes that it lies on"
+
+
+def _nodes(nodes: Iterable[EarlierNodes], offers: Iterable[PricedOffer]) -> tuple[dict[str, int], list[str]]:
+    """Return nodes by today's offers: the same name, or else the only one of the same kind of node, place and term."""
+    names = {o.name for o in offers}
+    found: dict[str, int] = defaultdict(int)
+    gone: list[str] = []
+    for node in nodes:
+        alike = [o.name for o in offers if _is_alike(o, node)]
+        if node.offer in names:
+            found[node.offer] += node.nodes
+        elif len(alike) == 1:
+            found[alike[0]] += node.nodes
+        else:
+            gpu = node.kind[3]
+            unknown = f"offer {node.offer} has no such nodes of {gpu} any more"
+            gone.append(f"offer {node.offer} is not in the supply any more" if node.nodes else unknown)
+    return dict(sorted(found.items())), gone
+
+
+def _is_alike(offer: PricedOffer, node: EarlierNodes) -> bool:
+    return node.kind == (
+        offer.provider,
+        offer.region,
+        offer.instance,
+        offer.gpu,
+        offer.gpus_per_node,
+        offer.term,
+    )
