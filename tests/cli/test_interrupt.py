@@ -28,7 +28,9 @@ stage = sys.argv.pop(1)
 
 def interrupted(function):
     def call(*arguments, **named):
-        for _ in range(signals):
+        global signals
+        due, signals = signals, 0
+        for _ in range(due):
             os.kill(os.getpid(), signal.SIGINT)
         return function(*arguments, **named)
     return call
