@@ -14,9 +14,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from planner.program.compile import compile_problem
 from planner.program.data import BlockBound, FleetProblem, by_model
 from planner.program.supply import Size
-from planner.solve.highs import Effort
+from planner.solve.highs import Effort, Status, minimise
 from planner.solve.master import Cut, Fleet, Relaxed, Supply, relaxed_master, whole_master
 from planner.solve.merge import merged_alone
 from planner.solve.pricing import SAFE_SHARE, Block, BlockPlan, Priced, prices_alone
@@ -43,6 +44,7 @@ MOST_REPLANNED = 3  # models planned anew at once
 REPLAN_NODES = 200
 MOST_PERTURBED = 8
 PERTURBED = 0.05  # spread of the logarithm of prices a little off
+DEARER = 1.5  # replicas that are short are dearer by this in the next round
 SEED = 1
 DEAR = 10.0  # a replica that no nodes hold costs this much more than the dearest that they do
 LEAST_CAP = 1e-3  # USD/h for a GPU: a shortage costs something where prices are zero
@@ -215,16 +217,40 @@ class Search:
         )
 
     def _start(self, aim: Aim) -> float:
-        bound = self._price_all(self.prices, (), aim, lasting=True)
-        self.unserved = tuple(m for m, (_, p) in sorted(self._priced.items()) if p.plan is None and np.isinf(p.bound))
+        """Let models choose alone at the cheapest prices. Where nodes hold that, lower models until their pools bear it.
+
+        While models are lowered they are searched roughly, so that little is spent on what does not last.
+        """
+        for _ in range(MOST_RATINGS):
+            before = dict(self.blocks)
+            self._price_all(self.prices, (), aim, least_gap=ROUGH_GAP)
+            self._choose(aim)
+            if self.blocks == before or aim.is_over():
+                break
+        self._root = {}
+        bound = self._price_all(self.prices, (), aim)
+        self.unserved = tuple(m for m in sorted(self.blocks) if not self._is_served(m, aim))
         if self.unserved:
             return np.inf
         self._raise_bound(bound)
-        self._choose(aim)
         if self.is_open(aim):
+            self._choose(aim)
             for model, block in self.blocks.items():
                 self.plans[model] += [p for p in block.simple_plans(self.prices) if p not in self.plans[model]]
         return bound
+
+    def _is_served(self, model: str, aim: Aim) -> bool:
+        """Tell whether replicas of a model meet its rules on what nodes there are, were they all for it; if in doubt, yes."""
+        _, priced = self._priced[model]
+        if priced.plan is None:
+            return not np.isinf(priced.bound)
+        if self.best is not None:
+            return True
+        effort = Effort(relative_gap=1.0, max_nodes=MASTER_NODES, time_limit_s=aim.time_left_s())
+        alone = whole_master(self.supply, [priced.plan], self._dear(), effort)
+        if alone is not None and not alone.short:
+            return True
+        return minimise(compile_problem(self.blocks[model].problem), effort).status is not Status.INFEASIBLE
 
     def _settle_on(self, prices: Prices) -> None:
         """Make these the best prices; what models alone cost at them is known again when it is asked for."""
@@ -264,7 +290,7 @@ class Search:
             if bound > branch.bound:
                 branch.bound, best_prices, inside = bound, prices, SMOOTHING
             elif not found:
-                if inside == 0.0 and not relaxed.short and self._all_hold(relaxed.shares):
+                if inside == 0.0 and not relaxed.short:
                     break
                 inside = 0.0
             box = {s: 2.0 * b if s in relaxed.short else max(BOX, b / 2.0) for s, b in box.items()}
@@ -276,26 +302,20 @@ class Search:
                 return None
             near = not relaxed.short and relaxed.value - branch.bound <= ROUND_GAP_SHARE * aim.gap * relaxed.value
             if stalled >= MOST_STALLED or near:
-                if self._all_hold(relaxed.shares):
-                    break
-                stalled = 0
+                break
         return relaxed
 
-    def _price_all(self, prices: Prices, cuts: tuple[Cut, ...], aim: Aim, *, lasting: bool = False) -> float:
+    def _price_all(self, prices: Prices, cuts: tuple[Cut, ...], aim: Aim, least_gap: float = LEAST_GAP) -> float:
         """Let every model choose at the prices; keep new plans. Return the bound that follows.
 
-        A `lasting` plan, whose pools are known to bear what they get, comes of it too. Of others that is found out when they
-        are used.
+        Whether the pools of a plan bear what they get is found out when it is used.
         """
         open_gap = 1.0 if self.best is None else 1.0 - self.bound / self.best.cost if self.best.cost > 0.0 else 0.0
         root = self._root if prices is self.prices else {}
         self._priced |= {m: (prices, p) for m, p in root.items()}
-        gap = min(MOST_GAP, max(LEAST_GAP, BLOCK_GAP_SHARE * aim.gap, OPEN_GAP_SHARE * open_gap))
+        gap = max(least_gap, min(MOST_GAP, max(BLOCK_GAP_SHARE * aim.gap, OPEN_GAP_SHARE * open_gap)))
         due = [m for m in self.blocks if m not in self._priced or self._priced[m][0] is not prices]
-        before = dict(self.blocks)
-        found = in_threads(lambda m: self._price(m, prices, gap, aim if lasting else None), due)
-        if any(self.blocks[m] is not before[m] for m in due):
-            self._restate()
+        found = in_threads(lambda m: self.blocks[m].price(prices, gap, self._surviving(m)), due)
         for model, priced in zip(due, found, strict=True):
             self._priced[model] = (prices, priced)
             if prices is self.prices:
@@ -304,19 +324,6 @@ class Search:
                 self.fragile.add(priced.plan)
         alone = sum(self._priced[m][1].bound for m in self.blocks)
         return alone + self.supply.value(prices, cuts)
-
-    def _price(self, model: str, prices: Prices, gap: float, lasting: Aim | None) -> Priced:
-        """Let a model choose at the prices; before that, lower it until a `lasting` plan is found that is roughly the best."""
-        for _ in range(MOST_RATINGS if lasting is not None else 0):
-            if lasting is None or lasting.is_over():
-                break
-            rough = self.blocks[model].price(prices, max(gap, ROUGH_GAP), self._surviving(model))
-            if rough.plan is None or not rough.survives:
-                break
-            if self._holds(rough.plan):
-                self._add(rough.plan)
-                break
-        return self.blocks[model].price(prices, gap, self._surviving(model))
 
     def _holds(self, plan: BlockPlan) -> bool:
         """Tell whether the pools of a plan bear their mix; lower its model where they do not."""
@@ -421,7 +428,7 @@ class Search:
             short = self._choose(aim)
             if not self.is_open(aim) or aim.is_over():
                 return
-            dearer = {s: d * (1.0 + PERTURBED) if s in short else d for s, d in dearer.items()}
+            dearer = {s: d * DEARER if s in short else d for s, d in dearer.items()}
             factor = dict(zip(gpus, draw.lognormal(0.0, PERTURBED, len(gpus)).tolist(), strict=True))
             self._price_all({s: p * dearer[s] * factor[s.gpu] for s, p in prices.items()}, (), aim)
         self._choose(aim)

@@ -1,6 +1,6 @@
 """Write a benchmark fleet spec to standard output, drawn from the catalog. The same arguments give the same bytes.
 
-usage: make_fleet.py --models 5 --offers 30 [--seed 1] [--gap "0.5 %"] [--limit-per-gpu N]
+usage: make_fleet.py --models 5 --offers 30 [--seed 1] [--gap "0.5 %"] [--limit-per-gpu N] [--hourly]
 """
 
 from __future__ import annotations
@@ -63,7 +63,13 @@ def spread(triples: list[Triple], count: int, draw: random.Random) -> list[Tripl
     return picked[:count]
 
 
-def workload(name: str, model: str, draw: random.Random) -> Iterator[str]:
+def day(rate: float) -> str:
+    """Return 24 hourly rates: a sine with its peak of `rate` at 14:00, a tenth of it twelve hours later."""
+    turns = [2.0 * math.pi * (hour - 8) / 24.0 for hour in range(24)]
+    return ", ".join(f"{rate * (0.55 + 0.45 * math.sin(turn)):.3f}" for turn in turns)
+
+
+def workload(name: str, model: str, draw: random.Random, hourly: bool) -> Iterator[str]:
     """Yield the lines of one workload."""
     rate = min(MOST_REQUESTS_PER_S, math.exp(draw.gauss(math.log(4.0), 1.2)))
     mean_input, mean_output = draw.choice(INPUTS), draw.choice(OUTPUTS)
@@ -72,13 +78,13 @@ def workload(name: str, model: str, draw: random.Random) -> Iterator[str]:
     yield f"  {name}:"
     yield f"    model: {model}"
     yield "    traffic:"
-    yield f"      rate: {rate:.3f} req/s"
+    yield f"      hourly: [{day(rate)}]" if hourly else f"      rate: {rate:.3f} req/s"
     yield f"      input_tokens: {{mean: {mean_input}, p95: {long_input}}}"
     yield f"      output_tokens: {{mean: {mean_output}, p95: {int(2.2 * mean_output)}}}"
     yield f"    slo: {{ttft_p95: {ttft_s:.2f} s, tpot_p95: {draw.choice(TPOTS_MS)} ms}}"
 
 
-def fleet(models: int, offers: int, seed: int, gap: str = "0.5 %", limit_per_gpu: int = 0) -> str:
+def fleet(models: int, offers: int, seed: int, gap: str = "0.5 %", limit_per_gpu: int = 0, hourly: bool = False) -> str:
     """Return the spec of a fleet of `models` models with 1 to 3 workloads each over `offers` offers."""
     draw = random.Random(seed)
     picked = spread(sold(Catalog.open()), offers, draw)
@@ -90,7 +96,7 @@ def fleet(models: int, offers: int, seed: int, gap: str = "0.5 %", limit_per_gpu
     lines.append("workloads:")
     for name in names:
         for number in range(draw.randint(1, 3)):
-            lines += workload(f"{name}-w{number}", name, draw)
+            lines += workload(f"{name}-w{number}", name, draw, hourly)
     lines += ["supply:", "  offers:"]
     lines += [f"    - {{provider: {p}, region: {r}, gpus: [{g}]}}" for p, r, g in picked]
     if limit_per_gpu:
@@ -107,8 +113,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--gap", default="0.5 %")
     parser.add_argument("--limit-per-gpu", type=int, default=0, help="most GPUs of every type; 0 is none")
+    parser.add_argument("--hourly", action="store_true", help="24 hourly rates instead of one")
     asked = parser.parse_args()
-    print(fleet(asked.models, asked.offers, asked.seed, asked.gap, asked.limit_per_gpu), end="")
+    print(fleet(asked.models, asked.offers, asked.seed, asked.gap, asked.limit_per_gpu, asked.hourly), end="")
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from planner import pipeline
 from planner.cli import main
 from planner.solve import fleet, search
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells have background jobs ignore it
 signals = int(sys.argv.pop(1))
 stage = sys.argv.pop(1)
 
@@ -113,7 +114,8 @@ def test_a_second_one_ends_at_once(stage: str) -> None:
 
 def test_from_outside() -> None:
     """While fleets are searched for: whether there is one by then is chance, that the run ends in order is not."""
-    command = [sys.executable, "-c", "import sys; from planner.cli import main; sys.exit(main(sys.argv[1:]))"]
+    listening = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    command = [sys.executable, "-c", f"{listening}; from planner.cli import main; sys.exit(main(sys.argv[1:]))"]
     arguments = ["solve", str(HARD[0]), "--gap", "0 %", "--format", "json"]
     with subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
