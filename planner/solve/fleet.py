@@ -24,8 +24,13 @@ from planner.solve.whole import Found, solve_whole
 
 LEAST_TIME_S = 0.01
 GAP_SHARE_FOR_SEARCH = 0.98  # the search aims below the gap asked for, so that tie-breaks and rounding do not exceed it
+MOST_COLUMNS_SOON = 1000  # candidates; with more, the whole program is not worth a try before the search by models
 NEAR_GAP = 0.05  # a fleet so near its bound is best finished by the whole program
-FIRST_NODES = 300  # of the whole program, before plans of models alone are generated for it
+WHOLE_SOON = (
+    (100, 1),
+    (2000, MOST_BRANCHES),
+)  # nodes of the whole program and branches of the search by models, in turn
+WHOLE_LATE = ((0, MOST_BRANCHES),)
 MOST_MODELS_WHOLE = 12  # beyond that the whole program brings nothing within minutes
 
 
@@ -124,9 +129,10 @@ def _solve(search: Search, limits: SolveLimits) -> Answered:
         search.run(aim, branches=0 if few else MOST_BRANCHES)
         if few:
             search.run(replace(aim, gap=NEAR_GAP), branches=1)
-            _finish(search, aim, replace(limits, max_nodes=limits.max_nodes or FIRST_NODES))
-        if few and search.is_open(aim):
-            search.run(aim)
+            soon = len(search.problem.columns) <= MOST_COLUMNS_SOON
+            for nodes, branches in WHOLE_SOON if soon else WHOLE_LATE:
+                _finish(search, aim, replace(limits, max_nodes=limits.max_nodes or nodes))
+                search.run(aim, branches)
             _finish(search, aim, limits)
     if search.unserved:
         names = ", ".join(search.unserved)
@@ -145,7 +151,7 @@ def _solve(search: Search, limits: SolveLimits) -> Answered:
 def _finish(search: Search, aim: Aim, limits: SolveLimits) -> None:
     """Minimise the whole program, again where the pools of its fleet do not bear their mix."""
     for _ in range(MOST_RATINGS):
-        if not search.is_open(aim) or limits.is_over:
+        if not search.is_open(aim) or limits.is_over or limits.max_nodes == 0:
             return
         known = None if search.best is None else Found.of(search.best)
         whole = solve_whole(search.stated(), search.bounds(aim), known, search.bound, aim.gap, limits)

@@ -25,7 +25,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-PLANNER = (sys.executable, "-c", "from planner.cli import main; main()")
+PLANNER = (sys.executable, "-c", "import sys; from planner.cli import main; sys.exit(main())")
 MOST_SEEDS = 5
 INFEASIBLE = 3
 

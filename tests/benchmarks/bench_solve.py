@@ -23,7 +23,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PROD = "specs/prod.yaml"
-PLANNER = (sys.executable, "-c", "from planner.cli import main; main()")
+PLANNER = (sys.executable, "-c", "import sys; from planner.cli import main; sys.exit(main())")
 
 
 @dataclass(frozen=True)
