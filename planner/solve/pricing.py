@@ -213,13 +213,13 @@ class Block:
         return self.plan_of(replicas)
 
     def plan_of(self, replicas: Mapping[str, int]) -> BlockPlan:
-        """Return the plan with these replicas by candidate."""
-        used = {name: count for name, count in sorted(replicas.items()) if count > 0}
+        """Return the plan with the replicas of this model among those given by candidate."""
+        used = {c.name: replicas[c.name] for c in self.columns if replicas.get(c.name, 0) > 0}
         use: dict[Size, int] = {}
         for column, size in zip(self.columns, self.sizes, strict=True):
             if column.name in used:
                 use[size] = use.get(size, 0) + used[column.name]
-        return BlockPlan(self.model, tuple(used.items()), tuple(sorted(use.items())), penalties(self.problem, used))
+        return BlockPlan(self.model, tuple(sorted(used.items())), tuple(sorted(use.items())), penalties(self.problem, used))
 
 
 def restricted(program: CompiledProgram, prices: Mapping[str, float]) -> CompiledProgram:
