@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -221,12 +221,8 @@ class Search:
 
         While models are lowered they are searched roughly, so that little is spent on what does not last.
         """
-        for _ in range(MOST_RATINGS):
-            before = dict(self.blocks)
-            self._price_all(self.prices, (), aim, least_gap=ROUGH_GAP)
-            self._choose(aim)
-            if self.blocks == before or aim.is_over():
-                break
+        self._price_all(self.prices, (), aim, least_gap=ROUGH_GAP)
+        self._choose(aim)
         self._root = {}
         bound = self._price_all(self.prices, (), aim)
         self.unserved = tuple(m for m in sorted(self.blocks) if not self._is_served(m, aim))
@@ -379,10 +375,19 @@ class Search:
             fleet = whole_master(self.supply, plans, self._dear(), effort)
             if fleet is None or fleet.short:
                 return {} if fleet is None else fleet.short
+            before = dict(self.blocks)
             if aim.is_over() or self._all_hold(fleet.plans):
                 self._keep(fleet)
                 return {}
+            self._renew([m for m in self.blocks if self.blocks[m] is not before[m]])
         return {}
+
+    def _renew(self, models: Sequence[str]) -> None:
+        """Let models that were lowered choose again, roughly, so that others need not make up for the plans they lost."""
+        found = in_threads(lambda m: self.blocks[m].price(self.prices, ROUGH_GAP, self._surviving(m)), models)
+        for priced in found:
+            if priced.plan is not None and self._add(priced.plan) and not priced.survives:
+                self.fragile.add(priced.plan)
 
     def _keep(self, fleet: Fleet) -> None:
         if self.best is None or fleet.cost < self.best.cost:
