@@ -82,7 +82,8 @@ class NodeOffer:
     """A kind of node that can be bought: whole nodes of `gpus_per_node` GPUs at one place, term and price.
 
     `entry` is the spec entry it comes from (stock and commitments are stated there); `cell` groups the offers of a
-    GPU type that the same candidates may use; `power_w` is drawn by one node with its GPUs at their TDP.
+    GPU type that the same candidates may use; `power_w` is drawn by one node with its GPUs at their TDP. `period`, `share`
+    and `reserved` are set where an offer is there once for every period; see `PricedOffer`.
     """
 
     name: str
@@ -92,6 +93,9 @@ class NodeOffer:
     gpus_per_node: int
     usd_per_node_h: float
     power_w: float = 0.0
+    period: str = ""
+    share: float = 1.0
+    reserved: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,11 +264,14 @@ def node_cost(problem: FleetProblem, offer: NodeOffer) -> float:
 
 
 def counted(objective: str, offer: NodeOffer | PricedOffer) -> float:
-    """Return what one node of an offer counts by an objective: USD/h (cost), GPUs (gpus) or watts (power)."""
+    """Return what one node of an offer counts by an objective: USD/h (cost), GPUs (gpus) or watts (power).
+
+    Where hours are planned in periods, this is its part of the mean over all hours.
+    """
     if objective == "gpus":
-        return float(offer.gpus_per_node)
+        return offer.gpus_per_node * offer.share
     if objective == "power":
-        return offer.power_w
+        return offer.power_w * offer.share
     return offer.usd_per_node_h
 
 

@@ -274,6 +274,20 @@ class ProgramIndex:
         return {cell: tuple(grouped[cell]) for cell in sorted(grouped)}
 
     @cached_property
+    def periods(self) -> tuple[str, ...]:
+        """Periods that nodes are bought in: a single one without a name, unless hours are planned in several."""
+        return tuple(sorted({o.period for o in self.problem.offers}))
+
+    @cached_property
+    def reserved(self) -> dict[str, tuple[NodeOffer, ...]]:
+        """Copies, one for each period, of the offers whose nodes are bought for all hours; by name of the offer."""
+        grouped: dict[str, list[NodeOffer]] = defaultdict(list)
+        for offer in self.problem.offers:
+            if offer.reserved:
+                grouped[offer.reserved].append(offer)
+        return {name: tuple(grouped[name]) for name in sorted(grouped)}
+
+    @cached_property
     def columns_in(self) -> dict[str, tuple[Column, ...]]:
         """Candidates by cell they may be placed in."""
         grouped: dict[str, list[Column]] = defaultdict(list)

@@ -105,4 +105,5 @@ def _penalty(candidate: Candidate, spec: FleetSpec, table: CandidateTable) -> fl
     shape, prefer = candidate.shape, spec.models[candidate.shape.model].prefer
     if prefer is None or shape.gpu in table.models[shape.model].preferred_gpus:
         return 0.0
-    return prefer.penalty * shape.gpus * least_per_gpu(spec, table, shape.gpu)
+    period = next(o.period for o in table.supply.offers if o.cell in candidate.cells)
+    return prefer.penalty * shape.gpus * least_per_gpu(spec, table, shape.gpu, period)
