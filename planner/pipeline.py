@@ -34,8 +34,9 @@ from planner.plan.build import (
 from planner.plan.figures import Violation
 from planner.plan.fold import PeriodPlan
 from planner.plan.fold_audit import audit_fold
+from planner.plan.growth import growth_of
 from planner.plan.io import sha256
-from planner.plan.periods import in_period
+from planner.plan.periods import growth_in, in_period
 from planner.plan.pools import draft_pools
 from planner.plan.rerate import Rating, Settled, settle
 from planner.plan.schema import Digests, InfeasibleReport, Plan, PolicyResult, Preferred, Status, Versions
@@ -266,12 +267,14 @@ def _solve_periods(
     if isinstance(best, Plan):
         return best
     found, packing = best.fleet.found, best.fleet.packing
+    growth = growth_of(found.table, found.problem, found.solution, constants)
     parts: list[PeriodPlan] = []
     for part in whole.parts:
         own, nodes = in_period(part, found, packing)
         about = replace(context, spec=part.spec, table=own.table)
         drafts = draft_pools(own.table, own.pools, constants)
-        plan = build_plan(about, own.problem, own.solution, nodes, drafts, constants, best.status)
+        least = growth_in(part, growth)
+        plan = build_plan(about, own.problem, own.solution, nodes, drafts, constants, best.status, (), least)
         _refuse(audit(plan, part.spec, own.table, catalog, constants, own.reroutes), part.period.name)
         parts.append(PeriodPlan(part.period, plan))
     context = replace(context, table=replace(context.table, assumptions=(*context.table.assumptions, *best.rerated)))

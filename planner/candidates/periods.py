@@ -1,6 +1,6 @@
-"""A spec with hourly demand as the program sees it: every model, workload and offer once for each period.
+"""A spec with hourly demand as the program sees it: every offer, and every model whose demand changes, once for each period.
 
-What is free to differ by period is a copy of its own. Copies of nodes that are reserved, committed or owned name the offer that
+What is free to differ by period is a copy of its own. Models whose demand is the same at all hours run the same replicas in all. Copies of nodes that are reserved, committed or owned name the offer that
 they are copies of, so that the program can buy the same number of them in all periods.
 """
 
@@ -32,21 +32,31 @@ NO_DEMAND_SHARE = 1e-3  # of the peak: what a workload without demand in a perio
 class InPeriod:
     """One period as a spec of its own, under the names and at the hourly prices of the spec that it comes from.
 
-    Limits that are on all periods together are left out of it.
+    Limits that are on all periods together are left out of it. `steady` are the models, workloads and candidates that are the
+    same in all periods.
     """
 
     period: Period
     spec: FleetSpec
     table: CandidateTable
+    steady: frozenset[str]
 
-    def name(self, base: str) -> str:
-        """Return the name of the copy for this period."""
+    def supply_name(self, base: str) -> str:
+        """Return the name of the copy of an offer, entry or cell for this period."""
         return f"{base}@{self.period.name}"
 
-    def base(self, name: str) -> str | None:
-        """Return the name that something is a copy of in this period, None for the copies of other periods."""
+    def name(self, base: str) -> str:
+        """Return the name of what a model, workload or candidate is in this period."""
+        return base if base in self.steady else self.supply_name(base)
+
+    def offer(self, name: str) -> str | None:
+        """Return the offer that another one is the copy of in this period, None for the copies of other periods."""
         base = name.removesuffix(f"@{self.period.name}")
         return base if base != name else None
+
+    def base(self, name: str) -> str | None:
+        """Return the model, workload or candidate that another one is in this period, None where it is in others only."""
+        return name if name in self.steady else self.offer(name)
 
 
 @dataclass(frozen=True)
@@ -68,7 +78,8 @@ def expanded(
 
     Candidates are those of `table`, rated anew (by `rated`) for models whose workloads mix in other shares in a period.
     """
-    parts = tuple(_in_period(spec, table, period, rated) for period in periods)
+    steady = _steady(table, periods)
+    parts = tuple(_in_period(spec, table, period, steady, rated) for period in periods)
     models = {part.name(name): model for part in parts for name, model in spec.models.items()}
     workloads = {
         part.name(name): workload.model_copy(update={"model": part.name(workload.model)})
@@ -77,6 +88,9 @@ def expanded(
     }
     reserved = _reserved(table.supply)
     tables = [_copied(part, reserved) for part in parts]
+    candidates = {c.name: c for each in tables for c in each.candidates}
+    for name in sorted(candidates.keys() & steady):
+        candidates[name] = _in_all(candidates[name], parts)
     whole = replace(
         table,
         models={name: model for each in tables for name, model in each.models.items()},
@@ -85,15 +99,38 @@ def expanded(
             table.supply,
             offers=tuple(sorted((o for each in tables for o in each.supply.offers), key=lambda o: o.name)),
             stock=tuple(sorted((s for each in tables for s in each.supply.stock), key=lambda s: s.entry)),
-            matched=tuple(frozenset(part.name(n) for part in parts for n in own) for own in table.supply.matched),
+            matched=tuple(
+                frozenset(part.supply_name(n) for part in parts for n in own) for own in table.supply.matched
+            ),
         ),
-        candidates=tuple(sorted((c for each in tables for c in each.candidates), key=lambda c: c.name)),
+        candidates=tuple(candidates[name] for name in sorted(candidates)),
     )
     return Expanded(spec.model_copy(update={"models": models, "workloads": workloads}), whole, parts)
 
 
+def _steady(table: CandidateTable, periods: Sequence[Period]) -> frozenset[str]:
+    """Return the models whose every workload has the same demand in all periods, their workloads and candidates."""
+    changing = {
+        w.model for w in table.workloads.values() if len({period.requests_per_s[w.name] for period in periods}) > 1
+    }
+    models = table.models.keys() - changing
+    workloads = {w.name for w in table.workloads.values() if w.model in models}
+    return frozenset(models | workloads | {c.name for c in table.candidates if c.shape.model in models})
+
+
+def _in_all(candidate: Candidate, parts: Sequence[InPeriod]) -> Candidate:
+    """Return a candidate whose replicas lie on nodes in every period; its cells are those of one."""
+    bases = [parts[-1].offer(cell) for cell in candidate.cells]
+    cells = tuple(tuple(part.supply_name(base) for base in bases if base is not None) for part in parts)
+    return replace(candidate, cells=tuple(sorted(c for own in cells for c in own)), cells_by_period=cells)
+
+
 def _in_period(
-    spec: FleetSpec, table: CandidateTable, period: Period, rated: Callable[[FleetSpec], CandidateTable]
+    spec: FleetSpec,
+    table: CandidateTable,
+    period: Period,
+    steady: frozenset[str],
+    rated: Callable[[FleetSpec], CandidateTable],
 ) -> InPeriod:
     workloads = {
         name: _at_rate(workload, period.requests_per_s[name])
@@ -118,7 +155,7 @@ def _in_period(
         candidates=tuple(_serving(c, workloads) for c in own.candidates if c.services.keys() & workloads.keys()),
         supply=replace(table.supply, matched=tuple(table.supply.matched[i] for i in kept)),
     )
-    return InPeriod(period, spec.model_copy(update={"workloads": workloads, "supply": supply}), own)
+    return InPeriod(period, spec.model_copy(update={"workloads": workloads, "supply": supply}), own, steady)
 
 
 def _at_rate(workload: WorkloadSpec, requests_per_s: float) -> WorkloadSpec:
@@ -190,7 +227,7 @@ def _copied(part: InPeriod, reserved: set[str]) -> CandidateTable:
         supply=replace(
             table.supply,
             offers=tuple(_copied_offer(part, o, o.name in reserved) for o in table.supply.offers),
-            stock=tuple(Stock(part.name(s.entry), s.committed, s.available) for s in table.supply.stock),
+            stock=tuple(Stock(part.supply_name(s.entry), s.committed, s.available) for s in table.supply.stock),
         ),
     )
 
@@ -201,7 +238,7 @@ def _copied_candidate(part: InPeriod, candidate: Candidate) -> Candidate:
         candidate,
         name=part.name(candidate.name),
         shape=replace(candidate.shape, model=part.name(candidate.shape.model)),
-        cells=tuple(part.name(cell) for cell in candidate.cells),
+        cells=tuple(part.supply_name(cell) for cell in candidate.cells),
         services=services,
     )
 
@@ -209,9 +246,9 @@ def _copied_candidate(part: InPeriod, candidate: Candidate) -> Candidate:
 def _copied_offer(part: InPeriod, offer: PricedOffer, is_reserved: bool) -> PricedOffer:
     return replace(
         offer,
-        name=part.name(offer.name),
-        entry=part.name(offer.entry),
-        cell=part.name(offer.cell),
+        name=part.supply_name(offer.name),
+        entry=part.supply_name(offer.entry),
+        cell=part.supply_name(offer.cell),
         usd_per_node_h=offer.usd_per_node_h * part.period.share,
         period=part.period.name,
         share=part.period.share,

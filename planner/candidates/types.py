@@ -276,7 +276,7 @@ class Candidate:
 
     `mean_batch` is the operating point that the latency limits allow, `max_num_seqs` the engine's cap that goes with it,
     `min_replicas` the smallest pool for which the rating holds, `cells` the supply cells its replicas may lie in, all of one
-    `domain`.
+    `domain`. With `cells_by_period`, each replica lies in one of the cells of every period.
     """
 
     name: str
@@ -290,6 +290,7 @@ class Candidate:
     flops_per_s: float
     services: Mapping[str, Service]
     domain: Domain = Domain()
+    cells_by_period: tuple[tuple[str, ...], ...] = ()
 
     @property
     def node_replicas(self) -> int:

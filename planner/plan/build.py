@@ -12,7 +12,7 @@ from planner.candidates.types import CandidateTable
 from planner.physics.constants import SpeedConstants
 from planner.plan.commitments import plan_commitments
 from planner.plan.fold import PeriodPlan, folded
-from planner.plan.growth import growth_of
+from planner.plan.growth import Growth, growth_of
 from planner.plan.io import with_digest
 from planner.plan.nodes import plan_nodes
 from planner.plan.pools import PoolDraft, plan_pools, pool_costs
@@ -57,14 +57,15 @@ def build_plan(
     constants: SpeedConstants,
     status: Status,
     policies: Sequence[PolicyResult] = (),
+    growth: Growth | None = None,
 ) -> Plan:
-    """Return the plan of a solved or unproven fleet, with its digest."""
+    """Return the plan of a solved or unproven fleet, with its digest. Its `growth` is found out where it is not known."""
     spec, table = context.spec, context.table
     hours = spec.planning.hours_per_month
     nodes = plan_nodes(table, packing)
     usd_per_h = sum(n.usd_per_hour for n in nodes)
     commitments = plan_commitments(spec, table, packing)
-    growth = growth_of(table, problem, solution, constants)
+    growth = growth or growth_of(table, problem, solution, constants)
     plan = Plan(
         fleet=spec.fleet,
         status=status,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from planner.candidates.periods import InPeriod
+from planner.plan.growth import Growth
 from planner.plan.pools import pool_loads
 from planner.plan.rerate import Settled
 from planner.plan.reroute import reroutes
@@ -25,7 +26,7 @@ def in_period(part: InPeriod, found: Settled, packing: Packing) -> tuple[Settled
     services = {c.name: _own(part, c.services) for c in found.table.candidates}
     candidates = tuple(replace(c, services=services[part.name(c.name)]) for c in part.table.candidates)
     table = replace(part.table, candidates=candidates)
-    bought = {part.base(o.name) for o in found.problem.offers}
+    bought = {part.offer(o.name) for o in found.problem.offers}
     offers = tuple(node_offer(o) for o in table.supply.offers if o.name in bought)
     problem = replace(fleet_problem(part.spec, table, {}), offers=offers)
     solution = _solution(part, problem, found.solution, own)
@@ -34,6 +35,11 @@ def in_period(part: InPeriod, found: Settled, packing: Packing) -> tuple[Settled
     if rerouted is None:
         raise ValueError(f"a loss in period {part.period.name} is not carried, though it was when all were settled")
     return Settled(table, problem, solution, pools, rerouted), own
+
+
+def growth_in(part: InPeriod, growth: Growth) -> Growth:
+    """Return how far traffic of a period may grow; the factor on all demands is that of all periods."""
+    return Growth(_own(part, growth.capacity), _own(part, growth.next_step), growth.common_factor)
 
 
 def _solution(part: InPeriod, problem: FleetProblem, whole: Solution, packing: Packing) -> Solution:
@@ -45,7 +51,7 @@ def _solution(part: InPeriod, problem: FleetProblem, whole: Solution, packing: P
         replicas=replicas,
         nodes=nodes,
         rates=_own_pairs(part, whole.rates),
-        placed=_own_pairs(part, whole.placed),
+        placed=_own_places(part, whole.placed),
         cost=cost,
         bound=cost,
     )
@@ -55,9 +61,9 @@ def _packing(part: InPeriod, packing: Packing) -> Packing:
     nodes = tuple(
         PackedNode(base, node.gpus, _own(part, node.occupants))
         for node in packing.nodes
-        if (base := part.base(node.offer)) is not None
+        if (base := part.offer(node.offer)) is not None
     )
-    return Packing(nodes, _own_pairs(part, packing.replicas_on))
+    return Packing(nodes, _own_places(part, packing.replicas_on))
 
 
 def _own(part: InPeriod, values: Mapping[str, Value]) -> dict[str, Value]:
@@ -69,3 +75,9 @@ def _own(part: InPeriod, values: Mapping[str, Value]) -> dict[str, Value]:
 def _own_pairs(part: InPeriod, values: Mapping[tuple[str, str], Value]) -> dict[tuple[str, str], Value]:
     named = ((part.base(a), part.base(b), value) for (a, b), value in values.items())
     return {(a, b): value for a, b, value in named if a is not None and b is not None}
+
+
+def _own_places(part: InPeriod, counts: Mapping[tuple[str, str], int]) -> dict[tuple[str, str], int]:
+    """Return replicas by candidate and place (cell or offer) in a period."""
+    named = ((part.base(a), part.offer(b), count) for (a, b), count in counts.items())
+    return {(a, b): count for a, b, count in named if a is not None and b is not None}

@@ -15,7 +15,8 @@ class Column:
 
     `node_gpus` is the number of GPUs that one replica takes inside one node and `nodes_spanned` how many such nodes it takes;
     `min_replicas` is the smallest pool for which its rating holds; `cells` are the supply cells it may be placed in;
-    `penalty` is what a replica counts in the objective, in its unit, besides its nodes. `spot` tells whether its nodes can be
+    with `cells_by_period` it is placed in one of those of every period. `penalty` is what a replica counts in the objective, in
+    its unit, besides its nodes. `spot` tells whether its nodes can be
     taken away; `zone` is set where its model is to survive the loss of one, and `node_replicas`, those that a node may hold,
     where it is to survive the loss of a node.
     """
@@ -39,11 +40,22 @@ class Column:
     spot: bool = False
     zone: str = ""
     node_replicas: int = 0
+    cells_by_period: tuple[tuple[str, ...], ...] = ()
 
     @property
     def gpus(self) -> int:
         """GPUs of one replica."""
         return self.node_gpus * self.nodes_spanned
+
+    @property
+    def places(self) -> tuple[tuple[str, ...], ...]:
+        """Choices of cells, of each of which a replica takes one: as many as there are periods that it runs in."""
+        return self.cells_by_period or (self.cells,)
+
+    @property
+    def has_choice(self) -> bool:
+        """Tell whether a replica may go to one cell or another."""
+        return any(len(cells) > 1 for cells in self.places)
 
 
 @dataclass(frozen=True, slots=True)
