@@ -117,7 +117,7 @@ class Search:
             relaxed = self._generate(branch, aim)
             if number == 1:
                 self._settle_on(branch.prices)
-                self._raise_bound(branch.bound)
+                self.raise_bound(branch.bound)
                 if branches > 1 and relaxed is not None and branch.bound < self._cutoff(aim):
                     self._replan(relaxed, branch.prices, aim)
                     self._perturb(branch.prices, aim)
@@ -134,7 +134,7 @@ class Search:
                         open_branches,
                         _Branch(branch.bound, 2 * number + (cut.least > 0), (*branch.cuts, cut), branch.prices),
                     )
-            self._raise_bound(min([closed, *(b.bound for b in open_branches)]))
+            self.raise_bound(min([closed, *(b.bound for b in open_branches)]))
 
     def lower(self, problem: FleetProblem, changed: Iterable[str]) -> None:
         """Take a problem whose candidates of the models `changed` have lower capacities; plans that still hold stay."""
@@ -173,12 +173,12 @@ class Search:
 
         Return False when pools of the fleet do not bear their mix, and their models were lowered.
         """
-        self._raise_bound(whole.bound)
+        self.raise_bound(whole.bound)
         for model, alone in by_model(replace(whole.problem, block_bounds=())).items():
             if loss_rows(alone) != loss_rows(self.blocks[model].problem):
                 self.blocks[model] = Block(alone)
-        if whole.found is None:
-            return True
+        if whole.found is None or (self.best is not None and whole.found.cost >= self.best.cost):
+            return True  # the best fleet known is as good, and its pools bear their mix
         plans = tuple(block.plan_of(whole.found.replicas) for block in self.blocks.values())
         for plan in plans:
             self._add(plan)
@@ -219,7 +219,7 @@ class Search:
         self.unserved = tuple(m for m, (_, p) in sorted(self._priced.items()) if p.plan is None and np.isinf(p.bound))
         if self.unserved:
             return np.inf
-        self._raise_bound(bound)
+        self.raise_bound(bound)
         self._choose(aim)
         if self.is_open(aim):
             for model, block in self.blocks.items():
@@ -232,7 +232,8 @@ class Search:
             self.prices = prices
             self._root = {m: p for m, (at, p) in self._priced.items() if at is prices}
 
-    def _raise_bound(self, bound: float) -> None:
+    def raise_bound(self, bound: float) -> None:
+        """Take over a bound on the cost of any fleet, tie-breaks included."""
         self.bound = max(self.bound, bound if self.best is None else min(bound, self.best.cost))
         if not self._first:
             self._uncut = self.bound
