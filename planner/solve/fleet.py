@@ -16,7 +16,6 @@ from planner.solve.merge import merged
 from planner.solve.nodes import buy_nodes
 from planner.solve.outcome import Infeasible, Outcome, Solution, Solved, Unproven, Unsolved
 from planner.solve.packing import Packing, pack
-from planner.solve.periods import bound_by_period
 from planner.solve.rating import AsStated, Rating
 from planner.solve.routing import route, spread
 from planner.solve.search import MOST_BRANCHES, MOST_RATINGS, Aim, Search
@@ -123,8 +122,6 @@ def _solve(search: Search, limits: SolveLimits) -> Answered:
     few = len(search.problem.rules) <= MOST_MODELS_WHOLE
     with stopped_by((lambda: limits.is_interrupted) if limits.interrupt is not None else None):
         search.run(aim, branches=0 if few else MOST_BRANCHES)
-        if few and search.is_open(aim):
-            search.raise_bound(bound_by_period(search.problem, lambda alone: _least(alone, limits)))
         if few:
             search.run(replace(aim, gap=NEAR_GAP), branches=1)
             _finish(search, aim, replace(limits, max_nodes=limits.max_nodes or FIRST_NODES))
@@ -143,12 +140,6 @@ def _solve(search: Search, limits: SolveLimits) -> Answered:
         return Answered(ended, None, problem, search)
     outcome, packing = _outcome(problem, search, Found.of(search.best).replicas, search.bound, limits)
     return Answered(outcome, packing, problem, search)
-
-
-def _least(problem: FleetProblem, limits: SolveLimits) -> float:
-    """Return what a fleet costs at least, tie-breaks included, as far as the limits let it be proven."""
-    answered = solve(problem, limits)
-    return 0.0 if answered.search is None else answered.search.bound
 
 
 def _finish(search: Search, aim: Aim, limits: SolveLimits) -> None:

@@ -117,7 +117,7 @@ class Search:
             relaxed = self._generate(branch, aim)
             if number == 1:
                 self._settle_on(branch.prices)
-                self.raise_bound(branch.bound)
+                self._raise_bound(branch.bound)
                 if branches > 1 and relaxed is not None and branch.bound < self._cutoff(aim):
                     self._replan(relaxed, branch.prices, aim)
                     self._perturb(branch.prices, aim)
@@ -134,7 +134,7 @@ class Search:
                         open_branches,
                         _Branch(branch.bound, 2 * number + (cut.least > 0), (*branch.cuts, cut), branch.prices),
                     )
-            self.raise_bound(min([closed, *(b.bound for b in open_branches)]))
+            self._raise_bound(min([closed, *(b.bound for b in open_branches)]))
 
     def lower(self, problem: FleetProblem, changed: Iterable[str]) -> None:
         """Take a problem whose candidates of the models `changed` have lower capacities; plans that still hold stay."""
@@ -173,7 +173,7 @@ class Search:
 
         Return False when pools of the fleet do not bear their mix, and their models were lowered.
         """
-        self.raise_bound(whole.bound)
+        self._raise_bound(whole.bound)
         for model, alone in by_model(replace(whole.problem, block_bounds=())).items():
             if loss_rows(alone) != loss_rows(self.blocks[model].problem):
                 self.blocks[model] = Block(alone)
@@ -219,7 +219,7 @@ class Search:
         self.unserved = tuple(m for m, (_, p) in sorted(self._priced.items()) if p.plan is None and np.isinf(p.bound))
         if self.unserved:
             return np.inf
-        self.raise_bound(bound)
+        self._raise_bound(bound)
         self._choose(aim)
         if self.is_open(aim):
             for model, block in self.blocks.items():
@@ -232,8 +232,7 @@ class Search:
             self.prices = prices
             self._root = {m: p for m, (at, p) in self._priced.items() if at is prices}
 
-    def raise_bound(self, bound: float) -> None:
-        """Take over a bound on the cost of any fleet, tie-breaks included."""
+    def _raise_bound(self, bound: float) -> None:
         self.bound = max(self.bound, bound if self.best is None else min(bound, self.best.cost))
         if not self._first:
             self._uncut = self.bound

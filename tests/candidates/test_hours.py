@@ -42,11 +42,7 @@ def planned(demand: np.ndarray, groups: list[list[int]], weights: np.ndarray) ->
 def least(values: list[float], most: int) -> float:
     """Return the least planned demand of one workload, by trying every way to cut its sorted hours."""
     ordered = sorted(values, reverse=True)
-    ways = [
-        [0, *cuts, len(ordered)]
-        for count in range(most)
-        for cuts in combinations(range(1, len(ordered)), count)
-    ]
+    ways = [[0, *cuts, len(ordered)] for count in range(most) for cuts in combinations(range(1, len(ordered)), count)]
     return min(sum(ordered[a] * (b - a) for a, b in pairwise(way)) for way in ways)
 
 
@@ -93,7 +89,9 @@ def test_a_day_repeats_over_a_week(catalog: Catalog) -> None:
     week = [1.0] * 120 + [4.0] * 48
     found = periods(catalog, 24, ask=f"hourly: {week}", batch=f"hourly: {[1.0] * 12 + [2.0] * 12}")
     shares = {(rates["ask"], rates["batch"]): hours for hours, rates in found}
-    assert shares == pytest.approx({(4.0, 2.0): 720 / 7, (4.0, 1.0): 720 / 7, (1.0, 2.0): 1800 / 7, (1.0, 1.0): 1800 / 7})
+    assert shares == pytest.approx(
+        {(4.0, 2.0): 720 / 7, (4.0, 1.0): 720 / 7, (1.0, 2.0): 1800 / 7, (1.0, 1.0): 1800 / 7}
+    )
 
 
 def test_hours_meet_by_their_time_zones(catalog: Catalog) -> None:

@@ -18,7 +18,9 @@ COST_RTOL = 1e-6
 HOURS = (6.0, 6.0, 9.0, 20.0, 20.0, 34.0, 34.0, 27.0)
 """Every rate holds for three hours of the day."""
 HOURLY = f"hourly: {[rate for rate in HOURS for _ in range(3)]}"
-PEAK = f"rate: {max(HOURS)} req/s"
+BUSY = tuple(5.0 * rate for rate in HOURS)
+BUSY_HOURLY = f"hourly: {[rate for rate in BUSY for _ in range(3)]}"
+BUSY_PEAK = f"rate: {max(BUSY)} req/s"
 
 NEWSVENDOR = """\
 version: 1
@@ -57,9 +59,9 @@ workloads:
     slo: {ttft_p95: 2 s}
 supply:
   offers:
-    - {name: cloud, provider: gcp, region: us-central1, gpus: [L4], terms: [on-demand, 1y, 3y]}
+    - {name: cloud, provider: gcp, region: us-central1, gpus: [L4], terms: [on-demand, 1y]}
     - {name: rack, provider: owned, gpus: [L40S], gpus_per_node: 4, nodes: 1, price: 0.5 USD/gpu/h, country: DE}
-planning: {gap: 0.1 %, periods: PERIODS}
+planning: {gap: 1 %, periods: PERIODS}
 """
 
 
@@ -102,7 +104,7 @@ def test_the_reserved_share_is_the_newsvendors(price: float, needed: tuple[int, 
 
 @pytest.fixture(scope="module")
 def mixed(catalog: Catalog) -> Plan:
-    return planned(MIXED.replace("DEMAND", HOURLY).replace("PERIODS", "4"), catalog)
+    return planned(MIXED.replace("DEMAND", BUSY_HOURLY).replace("PERIODS", "4"), catalog)
 
 
 def test_counts_and_money_add_up(mixed: Plan) -> None:
@@ -120,7 +122,7 @@ def test_counts_and_money_add_up(mixed: Plan) -> None:
     for pool in mixed.pools:
         assert pool.replicas == max(pool.replicas_by_period.values())
     served = sum(p.workloads.get("ask", 0.0) for p in mixed.pools)
-    assert served == pytest.approx(max(HOURS))
+    assert served == pytest.approx(max(BUSY))
 
 
 def test_models_without_hourly_demand_run_the_same_replicas_at_all_hours(mixed: Plan) -> None:
@@ -129,12 +131,10 @@ def test_models_without_hourly_demand_run_the_same_replicas_at_all_hours(mixed: 
 
 def test_money_per_token_is_at_the_mean(mixed: Plan) -> None:
     ask = next(w for w in mixed.workloads if w.name == "ask")
-    mean = sum(HOURS) / len(HOURS)
+    mean = sum(BUSY) / len(BUSY)
     assert ask.at == "mean"
-    assert ask.demand_requests_per_s == max(HOURS)
-    assert ask.usd_per_million_tokens == pytest.approx(
-        ask.usd_per_month / (mean * 3600 * 730 * 1000) * 1e6, rel=0.01
-    )
+    assert ask.demand_requests_per_s == max(BUSY)
+    assert ask.usd_per_million_tokens == pytest.approx(ask.usd_per_month / (mean * 3600 * 730 * 1000) * 1e6, rel=0.01)
 
 
 def test_nothing_shown_names_a_copy(mixed: Plan) -> None:
@@ -147,17 +147,17 @@ def test_what_the_hours_add_is_said(mixed: Plan) -> None:
 
 
 def test_more_periods_never_cost_more(catalog: Catalog) -> None:
-    peak = planned(MIXED.replace("DEMAND", PEAK).replace("PERIODS", "4"), catalog)
-    plans = [planned(MIXED.replace("DEMAND", HOURLY).replace("PERIODS", f"{n}"), catalog) for n in (1, 2, 4)]
+    peak = planned(MIXED.replace("DEMAND", BUSY_PEAK).replace("PERIODS", "4"), catalog)
+    plans = [planned(MIXED.replace("DEMAND", BUSY_HOURLY).replace("PERIODS", f"{n}"), catalog) for n in (1, 2, 4)]
     values = [(p.objective.bound, p.objective.value) for p in (peak, *plans) if p.objective is not None]
     assert values[0] == values[1]
     for (_, fewer), (bound, more) in pairwise(values):
         assert bound <= fewer * (1.0 + COST_RTOL)
-        assert more <= fewer * 1.001
+        assert more <= fewer * 1.01
 
 
 def test_the_same_spec_gives_the_same_bytes(mixed: Plan, catalog: Catalog) -> None:
-    assert dump(planned(MIXED.replace("DEMAND", HOURLY).replace("PERIODS", "4"), catalog)) == dump(mixed)
+    assert dump(planned(MIXED.replace("DEMAND", BUSY_HOURLY).replace("PERIODS", "4"), catalog)) == dump(mixed)
 
 
 def test_constant_demand_is_planned_in_one_period(catalog: Catalog) -> None:
