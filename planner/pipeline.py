@@ -79,6 +79,7 @@ class Options:
     write_lp: Path | None = None
     prefer: PreferredPlan | None = None
     stay_within: float | None = None
+    periods: int | None = None
 
 
 @dataclass(frozen=True)
@@ -160,12 +161,12 @@ def make_plan(
 
 def variants(prepared: Prepared, plan: Plan) -> tuple[FleetSpec, Trials]:
     """Return the spec of a plan as of its day, and the means to plan variants of it to the gap of that plan."""
-    options = Options(as_of=date.fromisoformat(plan.as_of))
+    options = Options(as_of=date.fromisoformat(plan.as_of), periods=len(plan.periods))
     spec = _dated(prepared.spec, prepared.catalog, options)
     reached = plan.objective.gap if plan.objective is not None else 0.0
     knowledge = Knowledge.of(prepared.catalog, spec.planning.confidence)
     limits = SolveLimits(max(reached, spec.planning.gap))
-    trials = _trials(prepared, knowledge, options, limits, KEPT_TOGETHER if plan.preferred is not None else "")
+    trials = _trials(prepared, knowledge, options, limits)
     return spec, replace(trials, most_solves=NO_LIMIT)
 
 
@@ -182,7 +183,7 @@ def _context(
 
 
 def _trials(
-    prepared: Prepared, knowledge: Knowledge, options: Options, limits: SolveLimits, kept_together: str
+    prepared: Prepared, knowledge: Knowledge, options: Options, limits: SolveLimits, kept_together: str = ""
 ) -> Trials:
     """Return the means to plan variants of a spec within `limits`."""
 
@@ -195,9 +196,11 @@ def _trials(
 
 
 def _dated(spec: FleetSpec, catalog: Catalog, options: Options) -> FleetSpec:
-    """Return the spec with the date that ages prices, ends offers and waivers: the option's, its own, the newest price's."""
+    """Return the spec with the date that ages prices, ends offers and waivers, and its periods: those of the options first."""
     as_of = options.as_of or spec.planning.as_of or catalog.newest_price_date()
-    return spec.model_copy(update={"planning": spec.planning.model_copy(update={"as_of": as_of})})
+    periods = spec.planning.periods if options.periods is None else options.periods
+    planning = spec.planning.model_copy(update={"as_of": as_of, "periods": periods})
+    return spec.model_copy(update={"planning": planning})
 
 
 @dataclass(frozen=True)
@@ -408,6 +411,7 @@ def _digests(prepared: Prepared, as_of: date, options: Options) -> Digests:
     spec = spec_digest(prepared.loaded)
     brought = "".join(f"{entry.model_dump_json()}\n" for entry in prepared.catalog.added.values())
     kept = f"\n{options.prefer.plan.digests.plan} {options.stay_within}" if options.prefer is not None else ""
+    kept += f"\n{options.periods} periods" if options.periods is not None else ""
     inputs = sha256(f"{spec}\n{catalog}\n{as_of.isoformat()}\n{options.gap}\n{__version__}{brought}{kept}")
     return Digests(spec=spec, catalog=catalog, calibration=calibration, inputs=inputs, plan="")
 

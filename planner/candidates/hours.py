@@ -166,11 +166,11 @@ def hour_assumptions(spec: FleetSpec, periods: Sequence[Period], kept_together: 
             continue
         more = f"{_added_share(periods, name) * 100:.3g} % more requests than its hours have"
         if len(periods) == 1:
-            value = f"planned at its peak of {workload.traffic.peak_requests_per_s():g} req/s, all hours: {more}"
+            why = f" ({kept_together})" if kept_together else ""
+            value = f"planned at its peak of {workload.traffic.peak_requests_per_s():g} req/s, all hours{why}: {more}"
         else:
             value = f"planned at its highest hour in each of {len(periods)} periods: {more}"
-        source = kept_together or f"planning.periods: {spec.planning.periods}"
-        found.append(Assumption(f"workloads.{name}.traffic.hourly", value, source))
+        found.append(Assumption(f"workloads.{name}.traffic.hourly", value, f"planning.periods: {spec.planning.periods}"))
     return found
 
 
