@@ -170,7 +170,9 @@ def hour_assumptions(spec: FleetSpec, periods: Sequence[Period], kept_together: 
             value = f"planned at its peak of {workload.traffic.peak_requests_per_s():g} req/s, all hours{why}: {more}"
         else:
             value = f"planned at its highest hour in each of {len(periods)} periods: {more}"
-        found.append(Assumption(f"workloads.{name}.traffic.hourly", value, f"planning.periods: {spec.planning.periods}"))
+        found.append(
+            Assumption(f"workloads.{name}.traffic.hourly", value, f"planning.periods: {spec.planning.periods}")
+        )
     return found
 
 

@@ -18,7 +18,7 @@ COST_RTOL = 1e-6
 HOURS = (6.0, 6.0, 9.0, 20.0, 20.0, 34.0, 34.0, 27.0)
 """Every rate holds for three hours of the day."""
 HOURLY = f"hourly: {[rate for rate in HOURS for _ in range(3)]}"
-BUSY = tuple(5.0 * rate for rate in HOURS)
+BUSY = tuple(3.0 * rate for rate in HOURS)
 BUSY_HOURLY = f"hourly: {[rate for rate in BUSY for _ in range(3)]}"
 BUSY_PEAK = f"rate: {max(BUSY)} req/s"
 
@@ -43,8 +43,8 @@ MIXED = """\
 version: 1
 fleet: mixed
 models:
-  chat: {use: llama-3.1-8b-instruct, max_model_len: 8k}
-  code: {use: qwen3-8b, max_model_len: 8k}
+  chat: {use: llama-3.1-8b-instruct, max_model_len: 8k, weights: [fp8], kv_cache: [fp8], parallelism: {tensor: [1]}}
+  code: {use: qwen3-8b, max_model_len: 8k, weights: [fp8], kv_cache: [fp8], parallelism: {tensor: [1]}}
 workloads:
   ask:
     model: chat
