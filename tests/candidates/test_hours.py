@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from planned import spec_of
 
-from planner.candidates.hours import clustered, periods_of
+from planner.candidates.hours import clustered, hour_assumptions, periods_of
 from planner.catalog import Catalog
 
 PROFILE = (1.2, 0.9, 0.7, 0.6, 0.6, 0.8, 1.5, 2.6, 4.1, 5.2, 5.8, 5.9, 5.4, 5.6, 6.0, 5.9, 5.3, 4.4, 3.6, 3.1, 2.7, 2.3, 1.9, 1.5)  # fmt: skip
@@ -78,6 +78,23 @@ def test_the_peak_comes_first_and_hours_add_up(catalog: Catalog) -> None:
     assert rates == sorted(rates, reverse=True)
     assert rates[0] == max(PROFILE)
     assert sum(hours for hours, _ in found) == pytest.approx(720.0)
+
+
+def test_what_the_hours_add_is_said(catalog: Catalog) -> None:
+    demand = f"hourly: {[6.0] * 6 + [2.0] * 6 + [1.0] * 12}"
+    text = SPEC.replace("WORKLOADS\n", WORKLOAD.format(name="ask", demand=demand, output=200))
+    said = {}
+    for count in (1, 2, 3):
+        spec = spec_of(text.replace("PERIODS", str(count)), catalog)
+        (assumption,) = hour_assumptions(spec, periods_of(spec), "why" if count == 1 else "")
+        assert assumption.key == "workloads.ask.traffic.hourly"
+        assert assumption.source == f"planning.periods: {count}"
+        said[count] = assumption.value
+    assert said == {
+        1: "planned at its peak of 6 req/s, all hours (why): 140 % more requests than its hours have",
+        2: "planned at its highest hour in each of 2 periods: 20 % more requests than its hours have",
+        3: "planned at its highest hour in each of 3 periods: 0 % more requests than its hours have",
+    }
 
 
 def test_constant_demand_is_one_period(catalog: Catalog) -> None:

@@ -9,9 +9,11 @@ from itertools import pairwise
 import pytest
 
 from planner.catalog import Catalog
-from planner.pipeline import Options, make_plan, prepare
+from planner.explain.sensitivity import sensitivities
+from planner.pipeline import Options, make_plan, prepare, variants
 from planner.plan.io import dump
 from planner.plan.schema import Plan
+from planner.prefer.earlier import PreferredPlan
 from planner.spec import load_spec
 
 COST_RTOL = 1e-6
@@ -174,6 +176,40 @@ def test_hours_without_any_demand(catalog: Catalog) -> None:
     assert [n.term for n in cheap.nodes] == ["1y"]
     assert cheap.commitments[0].idle_nodes == 0
     assert cheap.commitments[0].idle_usd_per_month == pytest.approx(cheap.commitments[0].usd_per_month / 2.0)
+
+
+def few_periods(price: str = "0.6") -> str:
+    return NEWSVENDOR.replace("DEMAND", HOURLY).replace("RESERVED", price).replace("periods: 24", "periods: 2")
+
+
+def test_a_fleet_to_keep_is_planned_at_the_peak(catalog: Catalog) -> None:
+    before = planned(few_periods(), catalog)
+    options = Options(prefer=PreferredPlan(before, "before.json"))
+    plan = make_plan(prepare(load_spec(few_periods(), "hourly.yaml"), catalog), options)
+    assert [p.name for p in plan.periods] == ["peak"]
+    assert plan.preferred is not None
+    said = next(a.value for a in plan.assumptions if a.key.endswith("traffic.hourly"))
+    assert said.startswith(f"planned at its peak of {max(HOURS):g} req/s, all hours (a fleet is to be kept")
+
+
+def test_what_is_in_the_way_of_hourly_demand_names_no_copy(catalog: Catalog) -> None:
+    text = few_periods().replace("planning:", "  budget: 100 USD/month\nplanning:")
+    plan = make_plan(prepare(load_spec(text, "hourly.yaml"), catalog), Options())
+    assert plan.infeasible is not None
+    assert [c.key for c in plan.infeasible.conflict] == ["supply.budget"]
+    assert plan.infeasible.relaxations
+    assert "@" not in dump(plan)
+
+
+def test_variants_are_planned_in_the_same_periods(catalog: Catalog) -> None:
+    prepared = prepare(load_spec(few_periods(), "hourly.yaml"), catalog)
+    plan = make_plan(prepared, Options(periods=3))
+    again = sensitivities(plan, *variants(prepared, plan))
+    assert plan.objective is not None
+    assert len(plan.periods) == 3
+    more = next(s for s in again if s.name == "demand of ask +10 %")
+    assert more.usd_per_hour is not None
+    assert 1.0 < more.usd_per_hour / plan.objective.usd_per_hour < 1.3
 
 
 def test_limits_hold_in_each_period_and_money_over_all(catalog: Catalog) -> None:
