@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -12,20 +12,34 @@ from pathlib import Path
 from threading import Event
 
 from planner import __version__
+from planner.candidates.hours import hour_assumptions, periods_of
 from planner.candidates.knowledge import Knowledge
-from planner.candidates.table import NOTHING_RUNS, build_table
-from planner.candidates.types import Assumption, CandidateTable
+from planner.candidates.periods import expanded
+from planner.candidates.table import NOTHING_RUNS, Memo, build_table
+from planner.candidates.types import Assumption, CandidateTable, PricedOffer
 from planner.catalog import Catalog
 from planner.diagnostics import DiagnosticError
 from planner.explain.infeasible import explain_infeasible
 from planner.explain.trials import WAY_GAP, Trials, unserved
 from planner.physics.constants import SpeedConstants
 from planner.plan.audit import audit, in_words
-from planner.plan.build import Context, build_plan, infeasible_plan, unsolved_plan, with_preferred
+from planner.plan.build import (
+    Context,
+    build_plan,
+    build_plan_of_periods,
+    infeasible_plan,
+    unsolved_plan,
+    with_preferred,
+)
+from planner.plan.figures import Violation
+from planner.plan.fold import PeriodPlan
+from planner.plan.fold_audit import audit_fold
+from planner.plan.growth import growth_of
 from planner.plan.io import sha256
+from planner.plan.periods import growth_in, in_period
 from planner.plan.pools import draft_pools
 from planner.plan.rerate import Rating, Settled, settle
-from planner.plan.schema import Digests, InfeasibleReport, Plan, Preferred, Status, Versions
+from planner.plan.schema import Digests, InfeasibleReport, Plan, PolicyResult, Preferred, Status, Versions
 from planner.policy import evaluate
 from planner.policy.facts import PlanFacts
 from planner.prefer.changes import changes_between
@@ -42,6 +56,7 @@ MOST_ROUNDS = 16
 NO_LIMIT = 1_000_000  # solves of variants that a user asks for one by one
 VISIBLE_SHARE = 1e-3  # smaller changes of the bound are not worth a line
 MENDING_S = 20.0  # what a limit leaves to make a fleet that was found hold at the mix its pools get
+KEPT_TOGETHER = "a fleet is to be kept, and so far that is planned for one period only"
 NO_FLEET = "no fleet meets the spec, neither this one nor another"
 NO_FLEET_FOUND = "no fleet was found that it could be compared with"
 Progress = Callable[[str, float], None]
@@ -64,6 +79,7 @@ class Options:
     write_lp: Path | None = None
     prefer: PreferredPlan | None = None
     stay_within: float | None = None
+    periods: int | None = None
 
 
 @dataclass(frozen=True)
@@ -117,19 +133,21 @@ def make_plan(
     spec, catalog = _dated(prepared.spec, prepared.catalog, options), prepared.catalog
     earlier = deployed_fleet(spec, catalog) if options.prefer is None else options.prefer.fleet_for(spec)
     knowledge = Knowledge.of(catalog, spec.planning.confidence)
-    table = build_table(spec, catalog, knowledge, running=NOTHING_RUNS if earlier is None else earlier.shapes())
+    memo: Memo = {}
+    table = build_table(spec, catalog, knowledge, memo, NOTHING_RUNS if earlier is None else earlier.shapes())
     earlier = None if earlier is None else on_nodes(earlier, spec, table)
     clock.lap("candidates")
-    context = _context(prepared, spec, table, options)
+    context = _context(prepared, spec, table, options, KEPT_TOGETHER if earlier is not None else "")
     gap = options.gap if options.gap is not None else spec.planning.gap
     with solving() as interrupt:
         deadline_s = None if options.time_limit_s is None else time.monotonic() + options.time_limit_s
         limits = SolveLimits(gap, deadline_s=deadline_s, interrupt=interrupt)
-        plan = _solve_and_audit(context, catalog, knowledge.constants, limits, options, clock, earlier)
+        plan = _solve_and_audit(context, catalog, knowledge, memo, limits, options, clock, earlier)
         clock.lap("plan")
         if plan.status == "infeasible":
             rough = replace(limits, gap=max(limits.gap, WAY_GAP))
-            report = explain_infeasible(spec, table, _trials(prepared, knowledge, options, rough))
+            trials = _trials(prepared, knowledge, options, rough, KEPT_TOGETHER if earlier is not None else "")
+            report = explain_infeasible(spec, table, trials)
             plan = infeasible_plan(context, report)
             clock.lap("explain")
     if earlier is not None and plan.preferred is None:
@@ -143,34 +161,46 @@ def make_plan(
 
 def variants(prepared: Prepared, plan: Plan) -> tuple[FleetSpec, Trials]:
     """Return the spec of a plan as of its day, and the means to plan variants of it to the gap of that plan."""
-    options = Options(as_of=date.fromisoformat(plan.as_of))
+    options = Options(as_of=date.fromisoformat(plan.as_of), periods=len(plan.periods))
     spec = _dated(prepared.spec, prepared.catalog, options)
     reached = plan.objective.gap if plan.objective is not None else 0.0
     knowledge = Knowledge.of(prepared.catalog, spec.planning.confidence)
-    trials = _trials(prepared, knowledge, options, SolveLimits(max(reached, spec.planning.gap)))
+    limits = SolveLimits(max(reached, spec.planning.gap))
+    trials = _trials(prepared, knowledge, options, limits)
     return spec, replace(trials, most_solves=NO_LIMIT)
 
 
-def _context(prepared: Prepared, spec: FleetSpec, table: CandidateTable, options: Options) -> Context:
+def _context(
+    prepared: Prepared, spec: FleetSpec, table: CandidateTable, options: Options, kept_together: str = ""
+) -> Context:
+    """Return what a plan says about where it comes from; where hours are `kept_together`, they are planned at their peak."""
     as_of = spec.planning.as_of or prepared.catalog.newest_price_date()
-    return Context(spec, table, as_of, _digests(prepared, as_of, options), _versions())
+    planning = spec.planning.model_copy(update={"periods": 1}) if kept_together else spec.planning
+    periods = periods_of(spec.model_copy(update={"planning": planning}))
+    assumed = (*table.assumptions, *hour_assumptions(spec, periods, kept_together))
+    table = replace(table, assumptions=assumed)
+    return Context(spec, table, as_of, _digests(prepared, as_of, options), _versions(), periods)
 
 
-def _trials(prepared: Prepared, knowledge: Knowledge, options: Options, limits: SolveLimits) -> Trials:
+def _trials(
+    prepared: Prepared, knowledge: Knowledge, options: Options, limits: SolveLimits, kept_together: str = ""
+) -> Trials:
     """Return the means to plan variants of a spec within `limits`."""
 
     def plan_spec(spec: FleetSpec, table: CandidateTable) -> Plan:
-        context, silent = _context(prepared, spec, table, options), _Clock(lambda _stage, _s: None)
+        context, silent = _context(prepared, spec, table, options, kept_together), _Clock(lambda _stage, _s: None)
         asked = replace(options, write_lp=None, prefer=None)
-        return _solve_and_audit(context, prepared.catalog, knowledge.constants, limits, asked, silent)
+        return _solve_and_audit(context, prepared.catalog, knowledge, {}, limits, asked, silent)
 
     return Trials(prepared.catalog, knowledge, plan_spec, limits)
 
 
 def _dated(spec: FleetSpec, catalog: Catalog, options: Options) -> FleetSpec:
-    """Return the spec with the date that ages prices, ends offers and waivers: the option's, its own, the newest price's."""
+    """Return the spec with the date that ages prices, ends offers and waivers, and its periods: those of the options first."""
     as_of = options.as_of or spec.planning.as_of or catalog.newest_price_date()
-    return spec.model_copy(update={"planning": spec.planning.model_copy(update={"as_of": as_of})})
+    periods = spec.planning.periods if options.periods is None else options.periods
+    planning = spec.planning.model_copy(update={"as_of": as_of, "periods": periods})
+    return spec.model_copy(update={"planning": planning})
 
 
 @dataclass(frozen=True)
@@ -185,7 +215,8 @@ class _Best:
 def _solve_and_audit(
     context: Context,
     catalog: Catalog,
-    constants: SpeedConstants,
+    knowledge: Knowledge,
+    memo: Memo,
     limits: SolveLimits,
     options: Options,
     clock: _Clock,
@@ -198,12 +229,15 @@ def _solve_and_audit(
     spec, table = context.spec, context.table
     if unserved(table):
         return infeasible_plan(context, InfeasibleReport(reason="some workload has no candidate"))
+    if len(context.periods) > 1:
+        return _solve_periods(context, catalog, knowledge, memo, limits, options, clock)
+    constants = knowledge.constants
     running = None if earlier is None else running_fleet(earlier, table)
     paid = frozenset(running.nodes) if running is not None else frozenset[str]()
     problem = fleet_problem(spec, table, gpu_limits(spec, catalog), paid)
     if options.write_lp is not None:
         _write_lp(problem, options.write_lp)
-    best = _best(context, problem, constants, limits, clock)
+    best = _best(context, table, problem, constants, limits, clock)
     if isinstance(best, Plan):
         return best
     if earlier is None or running is None:
@@ -214,6 +248,45 @@ def _solve_and_audit(
     clock.lap("prefer")
     plan = _audited(context, catalog, best, preference.fleet, constants, earlier)
     return with_preferred(plan, _outcome(plan, earlier, stay_within, best, preference))
+
+
+def _solve_periods(
+    context: Context,
+    catalog: Catalog,
+    knowledge: Knowledge,
+    memo: Memo,
+    limits: SolveLimits,
+    options: Options,
+    clock: _Clock,
+) -> Plan:
+    """Find the best fleet for all periods at once, audit it in each of them, and put their plans together."""
+    spec, constants = context.spec, knowledge.constants
+    whole = expanded(spec, context.table, context.periods, lambda s: build_table(s, catalog, knowledge, memo))
+    clock.lap("candidates by period")
+    problem = fleet_problem(whole.spec, whole.table, gpu_limits(spec, catalog))
+    if options.write_lp is not None:
+        _write_lp(problem, options.write_lp)
+    best = _best(context, whole.table, problem, constants, limits, clock)
+    if isinstance(best, Plan):
+        return best
+    found, packing = best.fleet.found, best.fleet.packing
+    growth = growth_of(found.table, found.problem, found.solution, constants)
+    parts: list[PeriodPlan] = []
+    for part in whole.parts:
+        own, nodes = in_period(part, found, packing)
+        about = replace(context, spec=part.spec, table=own.table)
+        drafts = draft_pools(own.table, own.pools, constants)
+        least = growth_in(part, growth)
+        plan = build_plan(about, own.problem, own.solution, nodes, drafts, constants, best.status, (), least)
+        _refuse(audit(plan, part.spec, own.table, catalog, constants, own.reroutes), part.period.name)
+        parts.append(PeriodPlan(part.period, plan))
+    context = replace(context, table=replace(context.table, assumptions=(*context.table.assumptions, *best.rerated)))
+    names = {node.offer for part in parts for node in part.plan.nodes}
+    bought = [o for o in context.table.supply.offers if o.name in names]
+    policies = _policies(context, catalog, best.fleet.usd_per_h, bought, None)
+    plan = build_plan_of_periods(context, found.problem, found.solution, parts, best.status, policies)
+    _refuse(audit_fold(plan, parts, spec, context.table, catalog))
+    return plan
 
 
 def _outcome(plan: Plan, earlier: EarlierFleet, stay_within: float, best: _Best, preference: Preference) -> Preferred:
@@ -237,13 +310,18 @@ def _stay_within(spec: FleetSpec, options: Options) -> float:
 
 
 def _best(
-    context: Context, problem: FleetProblem, constants: SpeedConstants, limits: SolveLimits, clock: _Clock
+    context: Context,
+    table: CandidateTable,
+    problem: FleetProblem,
+    constants: SpeedConstants,
+    limits: SolveLimits,
+    clock: _Clock,
 ) -> _Best | Plan:
     """Solve, assess the pools at their mix, lower what does not hold, and solve again until everything does.
 
     Where there is no fleet, the plan that says so is returned.
     """
-    rating, is_late = Rating(context.table, constants), False
+    rating, is_late = Rating(table, constants), False
     answered = solve(problem, limits, rating)
     for _ in range(MOST_ROUNDS):
         clock.lap("solve")
@@ -289,20 +367,31 @@ def _audited(
 ) -> Plan:
     """Return the plan of a fleet. Whether it is proven depends on the best one: what is kept is kept on purpose."""
     found, packing = fleet.found, fleet.packing
+    spec = context.spec
     table = replace(found.table, assumptions=(*context.table.assumptions, *best.rerated))
-    context, spec = replace(context, table=table), context.spec
-    offers = {o.name: o for o in table.supply.offers}
-    usd_per_h = sum(offers[name].usd_per_node_h * count for name, count in packing.count().items())
-    bought = [offers[name] for name in packing.count()]
+    context = replace(context, table=table)
+    bought = [o for o in table.supply.offers if o.name in packing.count()]
     before = None if earlier is None else earlier.usd_per_month
-    facts = PlanFacts(usd_per_h * spec.planning.hours_per_month, bought, catalog, before)
-    policies = evaluate(spec, facts, context.as_of)
+    policies = _policies(context, catalog, fleet.usd_per_h, bought, before)
     drafts = draft_pools(table, found.pools, constants)
     plan = build_plan(context, found.problem, found.solution, packing, drafts, constants, best.status, policies)
-    violations = audit(plan, spec, table, catalog, constants, found.reroutes)
-    if violations:
-        raise BrokenPlan(in_words(violations))
+    _refuse(audit(plan, spec, table, catalog, constants, found.reroutes))
     return plan
+
+
+def _policies(
+    context: Context, catalog: Catalog, usd_per_h: float, bought: Sequence[PricedOffer], before: float | None
+) -> tuple[PolicyResult, ...]:
+    """Check the policies on a fleet; `before` is what the fleet costs that runs."""
+    spec = context.spec
+    facts = PlanFacts(usd_per_h * spec.planning.hours_per_month, bought, catalog, before)
+    return evaluate(spec, facts, context.as_of)
+
+
+def _refuse(violations: tuple[Violation, ...], period: str = "") -> None:
+    """Refuse a plan that its audit finds wrong, in a period where one is named."""
+    if violations:
+        raise BrokenPlan(f"{f'in {period}: ' if period else ''}{in_words(violations)}")
 
 
 def _write_lp(problem: FleetProblem, path: Path) -> None:
@@ -322,6 +411,7 @@ def _digests(prepared: Prepared, as_of: date, options: Options) -> Digests:
     spec = spec_digest(prepared.loaded)
     brought = "".join(f"{entry.model_dump_json()}\n" for entry in prepared.catalog.added.values())
     kept = f"\n{options.prefer.plan.digests.plan} {options.stay_within}" if options.prefer is not None else ""
+    kept += f"\n{options.periods} periods" if options.periods is not None else ""
     inputs = sha256(f"{spec}\n{catalog}\n{as_of.isoformat()}\n{options.gap}\n{__version__}{brought}{kept}")
     return Digests(spec=spec, catalog=catalog, calibration=calibration, inputs=inputs, plan="")
 

@@ -66,14 +66,11 @@ def _prefill(prompts: Array, shared_tokens: float, hit_rate: float) -> tuple[Arr
 
 
 def workload_assumptions(workloads: dict[str, ResolvedWorkload]) -> list[Assumption]:
-    """List what was assumed about traffic: peaks of hourly demand, truncation, arrivals."""
+    """List what was assumed about traffic: truncation, arrivals."""
     found: list[Assumption] = []
     for name, workload in workloads.items():
         traffic = workload.spec.traffic
         key = f"workloads.{name}.traffic"
-        if traffic.hourly is not None:
-            value = f"planned at its peak of {workload.peak_requests_per_s:g} req/s, all hours"
-            found.append(Assumption(f"{key}.hourly", value, "capacity by period is not planned yet"))
         if workload.truncated_share > 0.0:
             value = f"{workload.truncated_share * 100:.2f} % of requests are cut to max_model_len"
             found.append(Assumption(f"{key}.truncated", value, "length distributions of the spec"))

@@ -119,7 +119,9 @@ class PricedOffer:
     """A kind of node that can be bought or is owned, at one place, term and price.
 
     `power_w` is what a node draws with its GPUs at their TDP: for owned nodes with host and PUE where the spec gives them.
-    `vcpus` is None where the provider does not say, and for owned nodes.
+    `vcpus` is None where the provider does not say, and for owned nodes. Where hours are planned in several `period`s, this
+    is one of as many copies of an offer, `share` the share of hours in its period and the price that of an hour times that;
+    copies of one offer that is `reserved` for all hours have its name there.
     """
 
     name: str
@@ -136,6 +138,9 @@ class PricedOffer:
     power_w: float
     vcpus: int | None = None
     cell: str = ""
+    period: str = ""
+    share: float = 1.0
+    reserved: str = ""
 
     @property
     def site(self) -> str:
@@ -271,7 +276,7 @@ class Candidate:
 
     `mean_batch` is the operating point that the latency limits allow, `max_num_seqs` the engine's cap that goes with it,
     `min_replicas` the smallest pool for which the rating holds, `cells` the supply cells its replicas may lie in, all of one
-    `domain`.
+    `domain`. With `cells_by_period`, each replica lies in one of the cells of every period.
     """
 
     name: str
@@ -285,6 +290,7 @@ class Candidate:
     flops_per_s: float
     services: Mapping[str, Service]
     domain: Domain = Domain()
+    cells_by_period: tuple[tuple[str, ...], ...] = ()
 
     @property
     def node_replicas(self) -> int:

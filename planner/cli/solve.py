@@ -66,6 +66,10 @@ SecondOpinionOption = Annotated[
     SecondOpinion | None,
     flag("--second-opinion", "Ask another model of speed about the pools, and price the difference."),
 ]
+PeriodsOption = Annotated[
+    int | None,
+    flag("--periods", "Periods that the hours of hourly demand are put together into.", metavar="COUNT", min=1, max=24),
+]
 WriteLpOption = Annotated[Path | None, flag("--write-lp", "Write the program as an LP file.", metavar="FILE")]
 
 
@@ -75,6 +79,7 @@ def solve(
     out: OutOption = None,
     as_of: AsOfOption = None,
     gap: GapOption = None,
+    periods: PeriodsOption = None,
     time_limit: TimeLimitOption = None,
     prefer: PreferOption = None,
     stay_within: StayWithinOption = None,
@@ -105,6 +110,7 @@ def solve(
         write_lp,
         stay_within=quantity("--stay-within", stay_within, "change"),
         prefer=_preferred(prefer, spec),
+        periods=periods,
     )
     reviewer = _reviewer(second_opinion)
     loaded = read_spec(spec, stdin_filename)
@@ -152,12 +158,15 @@ class _Flags:
     write_lp: Path | None
     prefer: PreferredPlan | None
     stay_within: float | None
+    periods: int | None
 
     def options(self) -> Options:
         """Return them as the pipeline takes them."""
         from planner.pipeline import Options
 
-        return Options(self.as_of, self.gap, self.time_limit_s, self.write_lp, self.prefer, self.stay_within)
+        return Options(
+            self.as_of, self.gap, self.time_limit_s, self.write_lp, self.prefer, self.stay_within, self.periods
+        )
 
 
 def _limit_s(time_limit: str | None) -> float | None:

@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
+from planner.candidates.hours import PEAK
+from planner.candidates.hours import Period as HoursTogether
 from planner.candidates.types import CandidateTable
 from planner.physics.constants import SpeedConstants
 from planner.plan.commitments import plan_commitments
-from planner.plan.growth import growth_of
+from planner.plan.fold import PeriodPlan, folded
+from planner.plan.growth import Growth, growth_of
 from planner.plan.io import with_digest
 from planner.plan.nodes import plan_nodes
-from planner.plan.pools import PEAK, PoolDraft, plan_pools, pool_costs
+from planner.plan.pools import PoolDraft, plan_pools, pool_costs
 from planner.plan.schema import (
     Digests,
     InfeasibleReport,
@@ -35,13 +38,14 @@ from planner.spec import FleetSpec
 
 @dataclass(frozen=True)
 class Context:
-    """What a plan says about where it comes from."""
+    """What a plan says about where it comes from; `periods` are what its hours are planned in."""
 
     spec: FleetSpec
     table: CandidateTable
     as_of: date
     digests: Digests
     versions: Versions
+    periods: tuple[HoursTogether, ...] = ()
 
 
 def build_plan(
@@ -53,14 +57,15 @@ def build_plan(
     constants: SpeedConstants,
     status: Status,
     policies: Sequence[PolicyResult] = (),
+    growth: Growth | None = None,
 ) -> Plan:
-    """Return the plan of a solved or unproven fleet, with its digest."""
+    """Return the plan of a solved or unproven fleet, with its digest. Its `growth` is found out where it is not known."""
     spec, table = context.spec, context.table
     hours = spec.planning.hours_per_month
     nodes = plan_nodes(table, packing)
     usd_per_h = sum(n.usd_per_hour for n in nodes)
     commitments = plan_commitments(spec, table, packing)
-    growth = growth_of(table, problem, solution, constants)
+    growth = growth or growth_of(table, problem, solution, constants)
     plan = Plan(
         fleet=spec.fleet,
         status=status,
@@ -92,6 +97,32 @@ def build_plan(
         versions=context.versions,
     )
     return with_digest(plan)
+
+
+def build_plan_of_periods(
+    context: Context,
+    problem: FleetProblem,
+    solution: Solution,
+    parts: Sequence[PeriodPlan],
+    status: Status,
+    policies: Sequence[PolicyResult],
+) -> Plan:
+    """Return the plan of a fleet that was planned for all periods at once, from those of its periods, with its digest."""
+    objective = Objective(
+        minimised=context.spec.planning.objective,
+        value=solution.cost,
+        bound=solution.bound,
+        usd_per_hour=0.0,
+        peak_usd_per_hour=0.0,
+        usd_per_month=0.0,
+        bound_usd_per_hour=solution.bound if minimises_cost_alone(problem) else None,
+        preference_penalty=penalties(problem, solution.replicas),
+        gap=solution.gap,
+        committed_usd_per_month=0.0,
+        idle_committed_usd_per_month=0.0,
+    )
+    whole = _empty(context, status).model_copy(update={"objective": objective, "policies": tuple(policies)})
+    return with_digest(folded(parts, context.table, whole))
 
 
 def infeasible_plan(context: Context, report: InfeasibleReport) -> Plan:

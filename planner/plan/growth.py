@@ -28,12 +28,13 @@ STEPS = 8  # demands that are tried between the planned one and the most that th
 class Growth:
     """How far the demands of a plan may grow, without headroom: each beside the others, and all by one factor.
 
-    `next_step` and `capacity` (this one with headroom, and with no loss of spares) are requests/s by workload.
+    `next_step` and `capacity` (this one with headroom, and with no loss of spares) are requests/s by workload. There is no
+    factor where there is no demand.
     """
 
     capacity: Mapping[str, float]
     next_step: Mapping[str, float]
-    common_factor: float
+    common_factor: float | None
 
 
 def growth_of(table: CandidateTable, problem: FleetProblem, solution: Solution, constants: SpeedConstants) -> Growth:
@@ -54,7 +55,7 @@ def growth_of(table: CandidateTable, problem: FleetProblem, solution: Solution, 
         capacity |= own
         next_step |= {w: demands[w] * held[w,] for w in demands}
         factors.append(held[tuple(demands)])
-    return Growth(capacity, next_step, min(factors))
+    return Growth(capacity, next_step, min(factors, default=None))
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from planner.candidates.hours import PEAK
 from planner.candidates.types import CandidateTable, PricedOffer
-from planner.plan.pools import PEAK
 from planner.plan.schema import NodePlan, PriceTag
 from planner.solve.packing import Packing
 

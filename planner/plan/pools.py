@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from planner.candidates.hours import PEAK
 from planner.candidates.types import Candidate, CandidateTable, ResolvedModel, Service, shape_name
 from planner.physics.constants import SpeedConstants
 from planner.physics.memory import HbmBudget, hbm_budget
@@ -18,8 +19,6 @@ from planner.program.index import CAPACITY_ROWS, row_needs
 from planner.solve.outcome import Solution
 from planner.solve.packing import Packing
 from planner.solve.routing import survives
-
-PEAK = "peak"
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ class Objective(Record):
     usd_per_hour: float
     """Mean over periods, weighted by their hours."""
     peak_usd_per_hour: float
+    """In the dearest period."""
     usd_per_month: float
     bound_usd_per_hour: float | None
     """Proven lower bound on the cost; null when something else is minimised, preferences included."""
@@ -50,7 +51,7 @@ class Objective(Record):
 
 
 class Period(Record):
-    """A part of the month with one demand."""
+    """Hours of the month that are planned as one; a single one named `peak` where no demand is hourly."""
 
     name: str
     hours_per_month: float
@@ -136,7 +137,7 @@ class Pool(Record):
     max_num_seqs: int
     max_num_batched_tokens: int
     replicas: int
-    """At peak, spares included."""
+    """At most in any period, spares included; what else is said about the pool is about the first such period."""
     spare_replicas: int
     """Replicas that this pool may lose while the model still carries its demand, headroom not counted."""
     gpus: int
@@ -147,7 +148,7 @@ class Pool(Record):
     replicas_by_period: Mapping[str, int]
     placement: tuple[Placement, ...]
     workloads: Mapping[str, float]
-    """Requests/s of each workload at peak, headroom included."""
+    """Requests/s of each workload in the period of its peak, headroom included."""
     hbm_bytes_per_gpu: HbmBytes
     kv_tokens: float
     max_concurrency: float
@@ -161,7 +162,7 @@ class Pool(Record):
     rows: tuple[RowLoad, ...] = ()
     """Every capacity of the pool with what is used of it; empty in plans of older releases."""
     usd_per_hour: float
-    """Its share of the nodes it lies on, by GPUs."""
+    """Its share of the nodes it lies on, by GPUs; mean over periods, weighted by their hours."""
     limited_by: Resource
     lever: str
 
@@ -215,9 +216,11 @@ class NodePlan(Record):
     gpus_per_node: int
     term: str
     nodes: int
+    """At most in any period."""
     nodes_by_period: Mapping[str, int]
     usd_per_node_hour: float
     usd_per_hour: float
+    """Of all of them, as the mean over periods, weighted by their hours."""
     power_w: float = 0.0
     """Power of all of them, their GPUs at TDP; for owned nodes with host and PUE where the spec gives them."""
     price: PriceTag
@@ -235,11 +238,12 @@ class Commitment(Record):
     """How much is paid in advance: none, partial or all; null for terms below a year."""
     nodes: int
     idle_nodes: int
-    """Of those, nodes that hold no replica."""
+    """Of those, nodes that hold no replica in any period."""
     gpu_utilization: float
-    """Share of their GPUs that replicas take."""
+    """Share of their GPUs that replicas take, on average over all hours."""
     usd_per_month: float
     idle_usd_per_month: float
+    """What they cost in hours in which they hold no replica."""
     on_demand_usd_per_gpu_hour: float | None
     """Cheapest on-demand price of the same GPU: among the offers of the spec, or else in the catalog."""
     on_demand_offer: str | None
@@ -360,6 +364,8 @@ class Plan(Record):
     as_of: str
     objective: Objective | None
     periods: tuple[Period, ...]
+    demand_by_period: Mapping[str, Mapping[str, float]] | None = None
+    """Requests/s of every workload in each period, headroom not counted; absent where there is only one period."""
     pools: tuple[Pool, ...]
     workloads: tuple[WorkloadPlan, ...]
     max_load_factor: float | None = None

@@ -15,7 +15,8 @@ class Column:
 
     `node_gpus` is the number of GPUs that one replica takes inside one node and `nodes_spanned` how many such nodes it takes;
     `min_replicas` is the smallest pool for which its rating holds; `cells` are the supply cells it may be placed in;
-    `penalty` is what a replica counts in the objective, in its unit, besides its nodes. `spot` tells whether its nodes can be
+    with `cells_by_period` it is placed in one of those of every period. `penalty` is what a replica counts in the objective, in
+    its unit, besides its nodes. `spot` tells whether its nodes can be
     taken away; `zone` is set where its model is to survive the loss of one, and `node_replicas`, those that a node may hold,
     where it is to survive the loss of a node.
     """
@@ -39,11 +40,22 @@ class Column:
     spot: bool = False
     zone: str = ""
     node_replicas: int = 0
+    cells_by_period: tuple[tuple[str, ...], ...] = ()
 
     @property
     def gpus(self) -> int:
         """GPUs of one replica."""
         return self.node_gpus * self.nodes_spanned
+
+    @property
+    def places(self) -> tuple[tuple[str, ...], ...]:
+        """Choices of cells, of each of which a replica takes one: as many as there are periods that it runs in."""
+        return self.cells_by_period or (self.cells,)
+
+    @property
+    def has_choice(self) -> bool:
+        """Tell whether a replica may go to one cell or another."""
+        return any(len(cells) > 1 for cells in self.places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +94,8 @@ class NodeOffer:
     """A kind of node that can be bought: whole nodes of `gpus_per_node` GPUs at one place, term and price.
 
     `entry` is the spec entry it comes from (stock and commitments are stated there); `cell` groups the offers of a
-    GPU type that the same candidates may use; `power_w` is drawn by one node with its GPUs at their TDP.
+    GPU type that the same candidates may use; `power_w` is drawn by one node with its GPUs at their TDP. `period`, `share`
+    and `reserved` are set where an offer is there once for every period; see `PricedOffer`.
     """
 
     name: str
@@ -92,6 +105,9 @@ class NodeOffer:
     gpus_per_node: int
     usd_per_node_h: float
     power_w: float = 0.0
+    period: str = ""
+    share: float = 1.0
+    reserved: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,11 +276,14 @@ def node_cost(problem: FleetProblem, offer: NodeOffer) -> float:
 
 
 def counted(objective: str, offer: NodeOffer | PricedOffer) -> float:
-    """Return what one node of an offer counts by an objective: USD/h (cost), GPUs (gpus) or watts (power)."""
+    """Return what one node of an offer counts by an objective: USD/h (cost), GPUs (gpus) or watts (power).
+
+    Where hours are planned in periods, this is its part of the mean over all hours.
+    """
     if objective == "gpus":
-        return float(offer.gpus_per_node)
+        return offer.gpus_per_node * offer.share
     if objective == "power":
-        return offer.power_w
+        return offer.power_w * offer.share
     return offer.usd_per_node_h
 
 

@@ -258,7 +258,7 @@ class ProgramIndex:
     @cached_property
     def placements(self) -> list[tuple[str, str]]:
         """Pairs (candidate, cell) that need a placement variable, for candidates with a choice of cells."""
-        return [(c.name, cell) for c in self.problem.columns if len(c.cells) > 1 for cell in c.cells]
+        return [(c.name, cell) for c in self.problem.columns if c.has_choice for cell in c.cells]
 
     @cached_property
     def packing(self) -> list[tuple[str, int]]:
@@ -272,6 +272,20 @@ class ProgramIndex:
         for offer in self.problem.offers:
             grouped[offer.cell].append(offer)
         return {cell: tuple(grouped[cell]) for cell in sorted(grouped)}
+
+    @cached_property
+    def periods(self) -> tuple[str, ...]:
+        """Periods that nodes are bought in: a single one without a name, unless hours are planned in several."""
+        return tuple(sorted({o.period for o in self.problem.offers}))
+
+    @cached_property
+    def reserved(self) -> dict[str, tuple[NodeOffer, ...]]:
+        """Copies, one for each period, of the offers whose nodes are bought for all hours; by name of the offer."""
+        grouped: dict[str, list[NodeOffer]] = defaultdict(list)
+        for offer in self.problem.offers:
+            if offer.reserved:
+                grouped[offer.reserved].append(offer)
+        return {name: tuple(grouped[name]) for name in sorted(grouped)}
 
     @cached_property
     def columns_in(self) -> dict[str, tuple[Column, ...]]:
@@ -308,9 +322,12 @@ class ProgramIndex:
         Only nodes large enough count. No set of replicas on a node of n GPUs costs more at these prices than the node, since
         the price per GPU of a replica size never exceeds that of the node it lies on: their sum bounds the cost of nodes.
         """
-        offers = [o for cell in column.cells for o in self.offers_in.get(cell, ())]
-        large = [o for o in offers if o.gpus_per_node >= column.node_gpus]
-        return column.gpus * min((node_cost(self.problem, o) / o.gpus_per_node for o in large or offers), default=0.0)
+        return column.gpus * sum(self._least_per_gpu(cells, column.node_gpus) for cells in column.places)
+
+    def _least_per_gpu(self, cells: tuple[str, ...], node_gpus: int) -> float:
+        offers = [o for cell in cells for o in self.offers_in.get(cell, ())]
+        large = [o for o in offers if o.gpus_per_node >= node_gpus]
+        return min((node_cost(self.problem, o) / o.gpus_per_node for o in large or offers), default=0.0)
 
     @cached_property
     def cover_weights(self) -> dict[str, tuple[Mapping[str, float], ...]]:

@@ -29,17 +29,37 @@ def node_offers(
         taken = tuple(q.amounts.get(o.name) for q in quotas)
         # Where shares of the cost are limited, a dearer node also makes room for others.
         priced = tuple((o.name in s.offers, o.usd_per_node_h) for s in shares)
-        return (o.cell, o.gpus_per_node, taken, priced)
+        # Nodes for single periods may be worth a higher price than those that are reserved for all.
+        return (o.cell, o.gpus_per_node, taken, priced, o.reserved != "")
 
     cheapest: dict[tuple[object, ...], PricedOffer] = {}
     for offer in sorted(table.supply.offers, key=lambda o: (o.usd_per_node_h, o.name)):
         if offer.entry not in counted:
             cheapest.setdefault(twins(offer), offer)
-    return tuple(
-        NodeOffer(o.name, o.entry, o.gpu, o.cell, o.gpus_per_node, o.usd_per_node_h, o.power_w)
+    kept = [
+        o
         for o in table.supply.offers
         if o.entry in committed
         or (o.cell in cells and (o.entry in counted or o.name in paid or cheapest[twins(o)] is o))
+    ]
+    names = {o.name for o in kept}
+    reserved = {o.reserved for o in kept if o.reserved}  # in all periods, if worth buying in one
+    return tuple(node_offer(o) for o in table.supply.offers if o.name in names or o.reserved in reserved)
+
+
+def node_offer(o: PricedOffer) -> NodeOffer:
+    """Return a priced offer as the program sees it."""
+    return NodeOffer(
+        name=o.name,
+        entry=o.entry,
+        gpu=o.gpu,
+        cell=o.cell,
+        gpus_per_node=o.gpus_per_node,
+        usd_per_node_h=o.usd_per_node_h,
+        power_w=o.power_w,
+        period=o.period,
+        share=o.share,
+        reserved=o.reserved,
     )
 
 
@@ -50,9 +70,14 @@ def quotas_of(spec: FleetSpec, table: CandidateTable) -> tuple[Quota, ...]:
     for number, (rule, names) in enumerate(zip(spec.supply.limits.rules, table.supply.matched, strict=True)):
         if rule.measure == "share":
             continue
-        amounts = {o.name: _amount(rule, o) for o in table.supply.offers if o.name in names}
-        most = rule.most / hours if rule.measure == "usd_per_month" else rule.most
-        found.append(Quota(rule_key(number), UNITS[rule.measure], amounts, most))
+        own = [o for o in table.supply.offers if o.name in names]
+        if rule.measure == "usd_per_month":  # the one amount that adds up over periods
+            cost = {o.name: _amount(rule, o) for o in own}
+            found.append(Quota(rule_key(number), UNITS[rule.measure], cost, rule.most / hours))
+            continue
+        for period in sorted({o.period for o in table.supply.offers}) or [""]:
+            amounts = {o.name: _amount(rule, o) for o in own if o.period == period}
+            found.append(Quota(_quota_key(number, period), UNITS[rule.measure], amounts, rule.most))
     return tuple(found)
 
 
@@ -65,15 +90,20 @@ def cost_shares_of(spec: FleetSpec, table: CandidateTable) -> tuple[CostShare, .
     )
 
 
-def least_per_gpu(spec: FleetSpec, table: CandidateTable, gpu: str) -> float:
-    """Return the least that a GPU of a type counts in the objective, on any node of the supply."""
+def least_per_gpu(spec: FleetSpec, table: CandidateTable, gpu: str, period: str = "") -> float:
+    """Return the least that a GPU of a type counts in the objective, on any node of the supply, in a period."""
     objective = spec.planning.objective
-    return min(counted(objective, o) / o.gpus_per_node for o in table.supply.offers if o.gpu == gpu)
+    own = [o for o in table.supply.offers if (o.gpu, o.period) == (gpu, period)]
+    return min(counted(objective, o) / o.gpus_per_node for o in own)
 
 
 def rule_key(number: int) -> str:
     """Return the key of a rule as plans name it."""
     return f"supply.limits.rules.{number}"
+
+
+def _quota_key(number: int, period: str) -> str:
+    return f"{rule_key(number)} in {period}" if period else rule_key(number)
 
 
 def _amount(rule: LimitRuleSpec, offer: PricedOffer) -> float:

@@ -76,6 +76,7 @@ def _column(candidate: Candidate, penalty: float) -> Column:
         nodes_spanned=shape.nodes_spanned,
         min_replicas=candidate.min_replicas,
         cells=candidate.cells,
+        cells_by_period=candidate.cells_by_period,
         kv_pool_bytes=candidate.kv_pool_bytes,
         batch_slots=float(candidate.max_num_seqs),
         bandwidth_bytes_per_s=candidate.bandwidth_bytes_per_s,
@@ -105,4 +106,5 @@ def _penalty(candidate: Candidate, spec: FleetSpec, table: CandidateTable) -> fl
     shape, prefer = candidate.shape, spec.models[candidate.shape.model].prefer
     if prefer is None or shape.gpu in table.models[shape.model].preferred_gpus:
         return 0.0
-    return prefer.penalty * shape.gpus * least_per_gpu(spec, table, shape.gpu)
+    periods = sorted({o.period for o in table.supply.offers if o.cell in candidate.cells})
+    return prefer.penalty * shape.gpus * sum(least_per_gpu(spec, table, shape.gpu, period) for period in periods)

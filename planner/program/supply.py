@@ -20,11 +20,12 @@ class Size:
     node_gpus: int
     nodes_spanned: int
     cells: tuple[str, ...]
+    cells_by_period: tuple[tuple[str, ...], ...] = ()
 
     @classmethod
     def of(cls, column: Column) -> Size:
         """Return the size of the replicas of a candidate."""
-        return cls(column.gpu, column.node_gpus, column.nodes_spanned, column.cells)
+        return cls(column.gpu, column.node_gpus, column.nodes_spanned, column.cells, column.cells_by_period)
 
     @property
     def name(self) -> str:
@@ -92,6 +93,7 @@ def _stand_in(size: Size) -> Column:
         nodes_spanned=size.nodes_spanned,
         min_replicas=1,
         cells=size.cells,
+        cells_by_period=size.cells_by_period,
         kv_pool_bytes=1.0,
         batch_slots=1.0,
         bandwidth_bytes_per_s=1.0,

@@ -49,6 +49,8 @@ def _flags(options: Options) -> dict[YamlPath, tuple[str, str]]:
         found["planning", "as_of"] = (options.as_of.isoformat(), "--as-of")
     if options.gap is not None:
         found["planning", "gap"] = (_percent(options.gap), "--gap")
+    if options.periods is not None:
+        found["planning", "periods"] = (str(options.periods), "--periods")
     if options.stay_within is not None:
         found["planning", "stay_within"] = (_percent(options.stay_within), "--stay-within")
     return found

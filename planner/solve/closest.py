@@ -102,6 +102,6 @@ def _placed(
         if name == "placed" and value > 0.5:
             placed[key] = to_count(value)
     for column in problem.columns:
-        if len(column.cells) == 1 and replicas.get(column.name, 0) > 0:
-            placed[column.name, column.cells[0]] = replicas[column.name]
+        if not column.has_choice and replicas.get(column.name, 0) > 0:
+            placed.update({(column.name, cell): replicas[column.name] for cell in column.cells})
     return dict(placed)

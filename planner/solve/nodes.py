@@ -54,13 +54,17 @@ def buy_nodes(problem: FleetProblem, supply: Supply, replicas: Mapping[str, int]
     placed: Placement = {}
     for column in sorted(used, key=lambda c: c.name):
         size = Size.of(column)
-        places = room[size.name] if len(size.cells) > 1 else [(size.cells[0], replicas[column.name])]
-        left = replicas[column.name]
-        while left:
-            cell, free = places.pop(0)
-            taken = min(left, free)
-            placed[column.name, cell] = placed.get((column.name, cell), 0) + taken
-            left -= taken
-            if free > taken:
-                places.insert(0, (cell, free - taken))
+        if not column.has_choice:
+            placed.update({(column.name, cell): replicas[column.name] for cell in column.cells})
+            continue
+        for cells in column.places:
+            left = replicas[column.name]
+            while left:
+                at = next(i for i, (cell, _) in enumerate(room[size.name]) if cell in cells)
+                cell, free = room[size.name].pop(at)
+                taken = min(left, free)
+                placed[column.name, cell] = placed.get((column.name, cell), 0) + taken
+                left -= taken
+                if free > taken:
+                    room[size.name].insert(at, (cell, free - taken))
     return nodes, placed

@@ -43,7 +43,7 @@ class PackingError(ArithmeticError):
 
 
 def pack(problem: FleetProblem, nodes: Mapping[str, int], placed: Mapping[tuple[str, str], int]) -> Packing:
-    """Place whole replicas on whole nodes, and drop nodes that stay empty unless they are committed.
+    """Place whole replicas on whole nodes, and drop nodes that stay empty unless they are committed, or in use in another period.
 
     `nodes` counts nodes by offer, `placed` replicas by (candidate, cell). Where dropping nodes would break a limit on shares
     of the cost, replicas are spread over all of them instead. Raises `PackingError`.
@@ -110,15 +110,32 @@ def _place(column: Column, bins: list[_Bin], order: Order) -> str:
 
 def _kept(problem: FleetProblem, bins: list[_Bin]) -> list[PackedNode]:
     committed = {s.entry: s.committed for s in problem.stock}
-    paid = Counter(b.offer.entry for b in bins if b.occupants)
+    used = Counter(b.offer.name for b in bins if b.occupants)
+    due = _due(problem, used)
+    paid: Counter[str] = Counter()
+    for offer in problem.offers:
+        paid[offer.entry] += due[offer.name]
+    empty = due - used
     kept: list[PackedNode] = []
     for b in bins:
         if not b.occupants:
-            if paid[b.offer.entry] >= committed.get(b.offer.entry, 0):
+            if empty[b.offer.name] > 0:
+                empty[b.offer.name] -= 1
+            elif paid[b.offer.entry] < committed.get(b.offer.entry, 0):
+                paid[b.offer.entry] += 1
+            else:
                 continue
-            paid[b.offer.entry] += 1
         kept.append(PackedNode(b.offer.name, b.offer.gpus_per_node, dict(sorted(b.occupants.items()))))
     return kept
+
+
+def _due(problem: FleetProblem, used: Mapping[str, int]) -> Counter[str]:
+    """Return the nodes by offer that are paid for because some are used: those reserved for all periods in each of them."""
+    most: dict[str, int] = {}
+    for offer in problem.offers:
+        if offer.reserved:
+            most[offer.reserved] = max(most.get(offer.reserved, 0), used.get(offer.name, 0))
+    return Counter({o.name: most[o.reserved] if o.reserved else used.get(o.name, 0) for o in problem.offers})
 
 
 def _within_shares(problem: FleetProblem, nodes: Sequence[PackedNode]) -> bool:

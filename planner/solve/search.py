@@ -179,8 +179,8 @@ class Search:
         for model, alone in by_model(replace(whole.problem, block_bounds=())).items():
             if loss_rows(alone) != loss_rows(self.blocks[model].problem):
                 self.blocks[model] = Block(alone)
-        if whole.found is None:
-            return True
+        if whole.found is None or (self.best is not None and whole.found.cost >= self.best.cost):
+            return True  # the best fleet known is as good, and its pools bear their mix
         plans = tuple(block.plan_of(whole.found.replicas) for block in self.blocks.values())
         for plan in plans:
             self._add(plan)

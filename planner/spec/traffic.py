@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar, Self
+from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, model_validator
 
@@ -29,6 +30,15 @@ def _check_hours(rates: tuple[float, ...]) -> tuple[float, ...]:
     if not any(rates):
         raise mistake("spec/out-of-range", "`hourly` is zero all day", "give at least one hour above zero")
     return rates
+
+
+def _check_zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (KeyError, OSError, ValueError):
+        text = f"`{name}` is no time zone that is known here"
+        raise mistake("spec/unknown-timezone", text, "name one such as `Europe/Berlin`") from None
+    return name
 
 
 def _from_burstiness(value: object) -> str:
@@ -89,7 +99,7 @@ class TrafficSpec(Section):
     """Requests per second: `12 req/s`, or `{peak: 12 req/s, mean: 5 req/s}`."""
     hourly: Annotated[tuple[HourlyRate, ...], AfterValidator(_check_hours)] | None = None
     """24 or 168 hourly mean rates in req/s, the first from midnight (Monday)."""
-    timezone: Line = "UTC"
+    timezone: Annotated[Line, AfterValidator(_check_zone)] = "UTC"
     """Time zone of `hourly`."""
     tokens_per_day: TokensPerDaySpec | None = None
     """Tokens per day, even over the day."""

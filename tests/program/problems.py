@@ -104,7 +104,28 @@ KEPT = replace(
 )
 """With a fleet that runs and is to change little: of model `chat`, on two kinds of nodes."""
 
+DAY_A = replace(CLOUD_A, name="cloud-a@day", cell="A@day", period="day", share=0.5, reserved="cloud-a")
+NIGHT_A = replace(DAY_A, name="cloud-a@night", cell="A@night", period="night")
+DAY_FLEX = replace(DAY_A, name="flex@day", usd_per_node_h=4.0, reserved="")
+NIGHT_FLEX = replace(NIGHT_A, name="flex@night", usd_per_node_h=4.0, reserved="")
+PERIODS = replace(
+    EVERYTHING,
+    columns=(
+        replace(SMALL, cells=("A@day", "A@night"), cells_by_period=(("A@day",), ("A@night",))),
+        replace(WIDE, cells=("A@day",)),
+    ),
+    demands=EVERYTHING.demands[:2],
+    rules=(CHAT_RULES,),
+    offers=(DAY_A, NIGHT_A, DAY_FLEX, NIGHT_FLEX),
+    stock=(),
+    quotas=(),
+    losses=(),
+    block_bounds=(),
+)
+"""With nodes that are bought for all periods or for one, and a candidate that runs in all of them."""
+
 STATED_OVER = {
+    "reserved": PERIODS,
     "cost_share": SHARED_COST,
     "node_change": KEPT,
     "pool_change": KEPT,

@@ -153,26 +153,38 @@ def corners(rows: Floats) -> Floats:
 def node_choices(problem: FleetProblem, most: int) -> Iterator[tuple[float, tuple[tuple[str, int], ...]]]:
     """Yield every choice of nodes within stock, limits and budget with its cost; `most` replicas bound its size."""
     span = max(c.nodes_spanned for c in problem.columns)
+    free = [o for o in problem.offers if o.reserved == ""]
+    reserved = sorted({o.reserved for o in problem.offers if o.reserved})
+    copies = {name: [o for o in problem.offers if o.reserved == name] for name in reserved}
+    groups = [*([o] for o in free), *copies.values()]
     stock = {s.entry: s for s in problem.stock}
     ranges = []
-    for offer in problem.offers:
+    for offer, *_ in groups:
         entry = stock.get(offer.entry)
         enough = most * span + (entry.committed if entry else 0)
         ranges.append(range(min(enough, entry.available if entry and entry.available is not None else enough) + 1))
     for counts in product(*ranges):
-        nodes = {o.name: n for o, n in zip(problem.offers, counts, strict=True)}
+        nodes = {o.name: n for group, n in zip(groups, counts, strict=True) for o in group}
         if allowed(problem, nodes):
             yield sum(node_cost(problem, o) * nodes[o.name] for o in problem.offers), tuple(nodes.items())
 
 
 def allowed(problem: FleetProblem, nodes: Mapping[str, int]) -> bool:
-    """Tell whether a choice of nodes keeps stock, commitments, GPU limits, rules, power and budget."""
+    """Tell whether a choice of nodes keeps stock, commitments, GPU limits, rules, power and budget.
+
+    Limits on GPUs and power hold in every period; nodes that are reserved are the same in all.
+    """
+    for name in {o.reserved for o in problem.offers} - {""}:
+        if len({nodes.get(o.name, 0) for o in problem.offers if o.reserved == name}) > 1:
+            return False
     for stock in problem.stock:
         count = sum(nodes.get(o.name, 0) for o in problem.offers if o.entry == stock.entry)
         if count < stock.committed or (stock.available is not None and count > stock.available):
             return False
-    for gpu, limit in problem.gpu_limits.items():
-        if sum(o.gpus_per_node * nodes.get(o.name, 0) for o in problem.offers if o.gpu == gpu) > limit:
+    periods = sorted({o.period for o in problem.offers})
+    for period, (gpu, limit) in product(periods, problem.gpu_limits.items()):
+        own = [o for o in problem.offers if (o.gpu, o.period) == (gpu, period)]
+        if sum(o.gpus_per_node * nodes.get(o.name, 0) for o in own) > limit:
             return False
     cost = {o.name: o.usd_per_node_h * nodes.get(o.name, 0) for o in problem.offers}
     for quota in problem.quotas:
@@ -181,16 +193,22 @@ def allowed(problem: FleetProblem, nodes: Mapping[str, int]) -> bool:
     for limit in problem.cost_shares:
         if sum(cost[name] for name in limit.offers) > limit.share * sum(cost.values()) * (1.0 + EPSILON):
             return False
-    power_w = sum(o.power_w * nodes.get(o.name, 0) for o in problem.offers)
-    if problem.max_power_w is not None and power_w > problem.max_power_w:
-        return False
+    for period in periods:
+        power_w = sum(o.power_w * nodes.get(o.name, 0) for o in problem.offers if o.period == period)
+        if problem.max_power_w is not None and power_w > problem.max_power_w:
+            return False
     return problem.budget_usd_per_h is None or sum(cost.values()) <= problem.budget_usd_per_h
 
 
 def fits(problem: FleetProblem, replicas: Mapping[str, int], nodes: Mapping[str, int]) -> bool:
     """Tell whether the replicas can be placed on the nodes."""
     columns = {c.name: c for c in problem.columns}
-    pieces = [(c.node_gpus, c.nodes_spanned, c.cells) for c in columns.values() for _ in range(replicas.get(c.name, 0))]
+    pieces = [
+        (c.node_gpus, c.nodes_spanned, cells)
+        for c in columns.values()
+        for cells in c.places
+        for _ in range(replicas.get(c.name, 0))
+    ]
     bins = [(o.cell, o.gpus_per_node) for o in problem.offers for _ in range(nodes.get(o.name, 0))]
     if sum(gpus * span for gpus, span, _ in pieces) > sum(gpus for _, gpus in bins):
         return False

@@ -116,6 +116,75 @@ def with_node_losses(problem: FleetProblem, seed: int) -> FleetProblem:
     return replace(problem, columns=tuple(column(c) for c in problem.columns))
 
 
+def with_periods(problem: FleetProblem, seed: int) -> FleetProblem:
+    """Return the problem in two periods: less demand in the second, where a model is there once more or runs on as it is."""
+    rng = np.random.default_rng([seed, 5])
+    day = float(rng.choice([0.2, 0.5, 0.8]))
+    shares = {"day": day, "night": 1.0 - day}
+    less = float(rng.uniform(0.1, 0.9))
+    steady = {r.model for r in problem.rules if len(problem.rules) > 1 and rng.random() < 0.5}
+    reserved = {o.name for o in problem.offers if rng.random() < 0.5}
+    cheaper = float(rng.uniform(0.4, 0.9))
+    offers = [
+        replace(
+            o,
+            name=f"{o.name}@{period}",
+            entry=f"{o.entry}@{period}",
+            cell=f"{o.cell}@{period}",
+            usd_per_node_h=o.usd_per_node_h * share * (cheaper if o.name in reserved else 1.0),
+            period=period,
+            share=share,
+            reserved=o.name if o.name in reserved else "",
+        )
+        for o in problem.offers
+        for period, share in shares.items()
+    ]
+    return replace(
+        problem,
+        columns=tuple(
+            sorted((c for own in problem.columns for c in _copies(own, own.model in steady)), key=lambda c: c.name)
+        ),
+        demands=tuple(
+            d if d.model in steady else _copy(d, period, 1.0 if period == "day" else less)
+            for d in problem.demands
+            for period in (("day",) if d.model in steady else shares)
+        ),
+        rules=tuple(
+            r if r.model in steady else replace(r, model=f"{r.model}@{period}")
+            for r in problem.rules
+            for period in (("day",) if r.model in steady else shares)
+        ),
+        offers=tuple(sorted(offers, key=lambda o: o.name)),
+        stock=tuple(replace(s, entry=f"{s.entry}@{period}") for s in problem.stock for period in shares),
+    )
+
+
+def _copy(demand: Demand, period: str, share: float) -> Demand:
+    return replace(
+        demand,
+        workload=f"{demand.workload}@{period}",
+        model=f"{demand.model}@{period}",
+        requests_per_s=demand.requests_per_s * share,
+    )
+
+
+def _copies(column: Column, is_steady: bool) -> list[Column]:
+    places = {period: tuple(f"{cell}@{period}" for cell in column.cells) for period in ("day", "night")}
+    if is_steady:
+        by_period = tuple(places.values())
+        return [replace(column, cells=tuple(c for own in by_period for c in own), cells_by_period=by_period)]
+    return [
+        replace(
+            column,
+            name=f"{column.name}@{period}",
+            model=f"{column.model}@{period}",
+            cells=cells,
+            services={f"{w}@{period}": s for w, s in column.services.items()},
+        )
+        for period, cells in places.items()
+    ]
+
+
 def with_budget(problem: FleetProblem, usd_per_h: float) -> FleetProblem:
     """Return the problem with a budget."""
     return replace(problem, budget_usd_per_h=usd_per_h)

@@ -11,7 +11,15 @@ import pytest
 from brute_force import allowed, cheapest, fits, holds, valid
 from loss_oracle import carried
 from planned import ended
-from random_fleets import LOST_NODE_GPUS, random_fleet, with_failures, with_limits, with_node_losses, with_preferences
+from random_fleets import (
+    LOST_NODE_GPUS,
+    random_fleet,
+    with_failures,
+    with_limits,
+    with_node_losses,
+    with_periods,
+    with_preferences,
+)
 
 from planner.program.compile import compile_model
 from planner.program.constraint import all_constraints
@@ -84,6 +92,14 @@ def test_with_preferences(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(80))
 def test_with_spot_nodes_and_lost_zones(seed: int) -> None:
     assert_agrees(with_failures(random_fleet(seed), seed))
+
+
+PERIOD_SEEDS = range(39)
+
+
+@pytest.mark.parametrize("seed", PERIOD_SEEDS)
+def test_with_periods_and_reserved_nodes(seed: int) -> None:
+    assert_agrees(with_periods(random_fleet(seed), seed))
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -109,6 +109,7 @@ EXPECTED = (
     ("text_for_mapping", "spec/wrong-type", 12, 10, "`slo` must be a mapping, not `2 s`"),
     ("thousands_separator", "spec/unknown-unit", 11, 24, "`,200` is no unit"),
     ("timezone_alone", "spec/conflicting-keys", 10, 17, "`timezone` says when `hourly` starts"),
+    ("timezone_unknown", "spec/unknown-timezone", 10, 17, "`Europe/Bonn` is no time zone that is known here"),
     ("too_deep", "yaml/too-deep", 2, 58, "values are nested more than 50 deep"),
     ("top_level_list", "yaml/not-a-mapping", 1, 1, "this file holds a list; a spec is a mapping"),
     ("top_level_text", "yaml/not-a-mapping", 1, 1, "this file holds a single value; a spec is a mapping"),

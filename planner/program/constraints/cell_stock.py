@@ -15,7 +15,7 @@ def _index(index: ProgramIndex) -> list[Key]:
 
 
 def _rule(model: Any, index: ProgramIndex, key: Key) -> Any:
-    bound_here = [c for c in index.columns_in[key[0]] if len(c.cells) == 1]
+    bound_here = [c for c in index.columns_in[key[0]] if not c.has_choice]
     if not bound_here:
         return None
     return quicksum(c.gpus * model.replicas[c.name] for c in bound_here) <= index.finite_cells[key[0]]

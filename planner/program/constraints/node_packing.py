@@ -17,7 +17,7 @@ def _index(index: ProgramIndex) -> list[Key]:
 def _rule(model: Any, index: ProgramIndex, key: Key) -> Any:
     cell, level = key
     placed = quicksum(
-        c.gpus * (model.placed[c.name, cell] if len(c.cells) > 1 else model.replicas[c.name])
+        c.gpus * (model.placed[c.name, cell] if c.has_choice else model.replicas[c.name])
         for c in index.columns_in[cell]
         if c.node_gpus >= level
     )

@@ -24,7 +24,7 @@ def _rule(model: Any, index: ProgramIndex, key: Key) -> Any:
     entries = {o.entry for o in small}
     committed = sum(s.committed for s in index.problem.stock if s.entry in entries)
     placed = quicksum(
-        c.nodes_spanned * (model.placed[c.name, cell] if len(c.cells) > 1 else model.replicas[c.name])
+        c.nodes_spanned * (model.placed[c.name, cell] if c.has_choice else model.replicas[c.name])
         for c in index.columns_in.get(cell, ())
         if c.node_gpus <= size
     )

@@ -11,21 +11,24 @@ from planner.program.index import ProgramIndex
 
 
 def _index(index: ProgramIndex) -> list[Key]:
-    return [()] if index.problem.max_power_w is not None else []
+    if index.problem.max_power_w is None:
+        return []
+    return [(period,) if period else () for period in index.periods]
 
 
 def _rule(model: Any, index: ProgramIndex, key: Key) -> Any:
-    drawn = quicksum(o.power_w * model.nodes[o.name] for o in index.problem.offers)
-    return drawn <= index.problem.max_power_w if index.problem.offers else None
+    offers = [o for o in index.problem.offers if not key or o.period == key[0]]
+    return quicksum(o.power_w * model.nodes[o.name] for o in offers) <= index.problem.max_power_w
 
 
 CONSTRAINT = Constraint(
     name="power_limit",
     unit="W",
-    sentence="All nodes together draw no more power, their GPUs at TDP, than supply.limits.power.",
+    sentence="All nodes together draw no more power, their GPUs at TDP, than supply.limits.power, in any period.",
     math=r"\sum_o w_o y_o \le W",
     symbols={"w_o": "power of a node, W", "y_o": "nodes bought", "W": "supply.limits.power"},
     index=_index,
     rule=_rule,
     couples=True,
+    key_names=("period",),
 )

@@ -17,11 +17,19 @@ def headline(plan: Plan) -> Block:
             return Lines(f"{name}: infeasible", ())
         return Lines(f"{name}: no plan found, and none proven impossible", (figures.visible(plan.unsolved or ""),))
     size = [figures.count(len(plan.workloads), "workload"), figures.count(len(plan.pools), "pool")]
-    used, bought = sum(p.gpus for p in plan.pools), sum(n.nodes * n.gpus_per_node for n in plan.nodes)
-    size.append(figures.count(used, "GPU") if used == bought else f"{used:,} of {bought:,} GPUs used")
+    size.append(_gpus(plan))
     ruled_out = f"{figures.count(plan.candidates, 'candidate')} ({plan.rejections.total:,} ruled out)"
     first = f"{name}: {', '.join(size)}; {ruled_out}; {_proof(plan, plan.objective)}"
     return Lines(first, tuple(_money(plan, plan.objective)))
+
+
+def _gpus(plan: Plan) -> str:
+    """Return how many GPUs are bought and used; where hours are planned in periods, the most of any."""
+    used, bought = sum(p.gpus for p in plan.pools), sum(n.nodes * n.gpus_per_node for n in plan.nodes)
+    if plan.demand_by_period is not None:
+        most = max(sum(n.nodes_by_period[p.name] * n.gpus_per_node for n in plan.nodes) for p in plan.periods)
+        return f"at most {figures.count(most, 'GPU')}"
+    return figures.count(used, "GPU") if used == bought else f"{used:,} of {bought:,} GPUs used"
 
 
 def _proof(plan: Plan, objective: Objective) -> str:
@@ -35,6 +43,10 @@ def _money(plan: Plan, objective: Objective) -> list[str]:
     hours = sum(p.hours_per_month for p in plan.periods)
     cost = f"{figures.usd(objective.usd_per_hour)} per hour, {figures.usd(objective.usd_per_month)} per month"
     lines = [f"Recommended fleet: {cost} ({figures.number(hours)} h)."]
+    if plan.demand_by_period is not None:
+        dearest = figures.usd(objective.peak_usd_per_hour)
+        count = figures.count(len(plan.periods), "period")
+        lines.append(f"That is the mean over {count} of hourly demand; the dearest costs {dearest} per hour.")
     if objective.bound_usd_per_hour is not None:
         lines.append(
             f"Lower bound on the cost of any fleet at these ratings: {figures.usd(objective.bound_usd_per_hour)} per hour."

@@ -83,7 +83,7 @@ def _prediction(pool: Pool) -> tuple[str, ...]:
     times = pool.predicted
     return (
         figures.visible(pool.name),
-        figures.listed(traffic, 4),
+        figures.listed(traffic, 4) or "none",
         *(figures.seconds(s) for s in (times.ttft_p50_s, times.ttft_p95_s, times.tpot_p50_s, times.tpot_p95_s)),
         figures.number(times.output_tokens_per_s),
         figures.number(pool.mean_batch),
