@@ -24,7 +24,7 @@ class PlanningSpec(Section):
         730.0
     )
     """Hours that make a month of money."""
-    periods: Annotated[int, Quantity("count", minimum=1, maximum=24, whole=True, bounds="from 1 to 24")] = 4
+    periods: Annotated[int, Quantity("count", minimum=1, maximum=24, whole=True, bounds="from 1 to 24")] = 2
     """Periods that the hours of `hourly` demand are put together into; each is planned at its highest hour."""
     gap: ShareBelowOne = 0.005
     """Relative distance from the proven bound at which the search may stop."""
