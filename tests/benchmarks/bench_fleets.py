@@ -1,6 +1,6 @@
 """Plan generated fleets of growing size as whole processes, beside the whole program under the same time; print one table.
 
-usage: bench_fleets.py [--only 5x30 20x30 ...] [--make-fleet PATH] [--most-seconds 900] [--no-whole]
+usage: bench_fleets.py [--only 5x30 20x30 ...] [--make-fleet PATH] [--first-seed 1] [--most-seconds 900] [--no-whole]
 
 Fleets come from `make_fleet.py` beside this file, or from another program that takes the same flags. Where the limits of a
 fleet make it infeasible, the next seed is taken, and the table says so. Seconds are those of the whole process on the
@@ -88,9 +88,9 @@ def ran(command: Sequence[str], most_s: float) -> Ran:
         return Ran(elapsed_s, used.ru_maxrss * 1024.0, child.returncode, out.read())
 
 
-def specs(case: Case, program: Path, folder: Path) -> Iterator[tuple[int, Path]]:
+def specs(case: Case, program: Path, first: int, folder: Path) -> Iterator[tuple[int, Path]]:
     """Yield the specs of a case, seed by seed."""
-    for seed in range(1, MOST_SEEDS + 1):
+    for seed in range(first, first + MOST_SEEDS):
         size = ("--models", str(case.models), "--offers", str(case.offers), "--seed", str(seed), "--gap", case.gap)
         command = [sys.executable, str(program), *size, *case.flags]
         file = folder / f"{case.models}-{seed}.yaml"
@@ -98,19 +98,19 @@ def specs(case: Case, program: Path, folder: Path) -> Iterator[tuple[int, Path]]
         yield seed, file
 
 
-def planned(case: Case, program: Path, most_s: float, folder: Path) -> tuple[int, Path, Ran]:
+def planned(case: Case, program: Path, first: int, most_s: float, folder: Path) -> tuple[int, Path, Ran]:
     """Plan a case with the first seed that is feasible; return it with its spec."""
-    for seed, file in specs(case, program, folder):
+    for seed, file in specs(case, program, first, folder):
         done = ran([*PLANNER, "solve", str(file), "--format", "json", "--quiet"], most_s)
         if done.code != INFEASIBLE:
             return seed, file, done
-    raise SystemExit(f"{case.name}: infeasible with every seed up to {MOST_SEEDS}")
+    raise SystemExit(f"{case.name}: infeasible with {MOST_SEEDS} seeds")
 
 
-def row(case: Case, program: Path, most_s: float, with_whole: bool) -> str:
+def row(case: Case, program: Path, first: int, most_s: float, with_whole: bool) -> str:
     """Plan a case and return its line of the table."""
     with tempfile.TemporaryDirectory() as folder:
-        seed, file, done = planned(case, program, most_s, Path(folder))
+        seed, file, done = planned(case, program, first, most_s, Path(folder))
         whole = run_whole(file, done.wall_s) if with_whole else {}
     plan = json.loads(done.output) if done.output.startswith(b"{") else {}
     objective = plan.get("objective") or {}
@@ -154,7 +154,7 @@ def whole(file: Path, most_s: float) -> dict[str, float]:
     from planner.solve.highs import Effort, minimise
     from planner.spec import load_spec
 
-    spec = load_spec(file).spec
+    spec = load_spec(file.read_text(encoding="utf-8"), str(file)).spec
     assert spec is not None
     catalog = Catalog.open()
     table = build_table(spec, catalog, Knowledge.of(catalog, spec.planning.confidence))
@@ -173,6 +173,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", default=[], metavar="MODELSxOFFERS")
     parser.add_argument("--make-fleet", type=Path, default=HERE / "make_fleet.py", metavar="PATH")
+    parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--most-seconds", type=float, default=900.0)
     parser.add_argument("--no-whole", action="store_true", help="leave out the columns of the whole program")
     parser.add_argument("--whole", type=Path, help=argparse.SUPPRESS)
@@ -186,10 +187,11 @@ def main() -> None:
     )
     head = f"{'status':<10}  {'USD/h':>10}  {'bound':>10}  {'gap':>9}  {'USD/h':>10}  {'bound':>10}  {'gap':>9}"
     print(f"{'fleet':<30}  {'seed':>4}  {'wall s':>7}  {'target':>6}  {'peak GiB':>8}  {head}")
+    program = asked.make_fleet.resolve()
     for case in CASES:
         sizes = {f"{case.models}x{case.offers}", case.name}
         if not asked.only or sizes & set(asked.only):
-            print(row(case, asked.make_fleet.resolve(), asked.most_seconds, not asked.no_whole), flush=True)
+            print(row(case, program, asked.first_seed, asked.most_seconds, not asked.no_whole), flush=True)
 
 
 if __name__ == "__main__":
