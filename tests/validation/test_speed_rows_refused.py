@@ -80,6 +80,9 @@ def test_other_metrics_are_not_scored(scenario: str, metric: str, reason: str) -
         ({"concurrency": "1", "value": "2000"}, "impossible", False),
         ({"concurrency": "16", "value": "20000"}, "impossible", False),
         ({"scenario": "static_batch", "concurrency": "", "batch": "1", "value": "2000"}, "impossible", False),
+        ({"concurrency": "32", "isl": "1000", "osl": "1", "value": "2500"}, "impossible", False),
+        ({"concurrency": "32", "isl": "100000", "osl": "500", "value": "2500"}, "impossible", False),
+        ({"scenario": "offline_max", "isl": "100000", "osl": "500", "value": "2500"}, "impossible", False),
         (
             {"model": "meta-llama/Llama-3.1-405B"},
             "impossible: meta-llama/Llama-3.1-405B-Instruct in bf16 takes 756 GiB of weights, 1 x H100-SXM-80GB hold 79 GiB",
@@ -109,6 +112,12 @@ def test_what_cannot_be_scored_says_why(changes: dict[str, str], reason: str, sc
     caught = refused(**changes)
     assert reason in caught.reason
     assert caught.scorable is scorable
+
+
+def test_prompts_may_come_from_a_prefix_cache_and_from_other_gpus() -> None:
+    assert speed(concurrency="32", isl="10000", osl="500", value="2500").value == 2500.0
+    split = SPLIT.format(pn=8, pt=1, pd="false", dn=1, dt=8, dd="false", dg=8)
+    assert speed(concurrency="320", isl="100000", osl="500", value="2500", parallel_extra=split, n_gpus="16").value
 
 
 def test_what_is_not_stated_is_not_called_impossible() -> None:
