@@ -72,6 +72,38 @@ def test_a_log_of_the_old_scheduler_is_of_its_last_release() -> None:
 
 
 @pytest.mark.parametrize(
+    ("stated", "version"),
+    [
+        ("v0.19.0", "0.19.0"),
+        ("0.13 dev", "0.13"),
+        ("0.6.3.post2.dev308", "0.6.3.post2.dev308"),
+        ("0.19.1rc1+cu128", "0.19.1rc1+cu128"),
+        ("0.5.5.post3-rocm700-mi30x", "0.5.5.post3-rocm700-mi30x"),
+    ],
+)
+def test_versions_are_read_as_packages_and_images_write_them(stated: str, version: str) -> None:
+    assert started(engine_version=stated).version == version
+
+
+@pytest.mark.parametrize("stated", ["banana", "999", "19", "-1", "0.19.0; ls", "nightly", "main 2026-09", "b6000", "0.19x"])
+def test_a_version_that_is_none_is_not_taken_as_blank(stated: str) -> None:
+    caught = refused(engine_version=stated)
+    assert f"engine_version `{stated}` is no version of vllm (as in 0." in caught.reason
+    assert caught.scorable
+
+
+def test_engines_of_numbered_builds_have_builds_as_versions() -> None:
+    assert started(engine="llama.cpp", engine_version="b6000").version == "b6000"
+    assert "is no version of llama.cpp (as in b" in refused(engine="llama.cpp", engine_version="0.3.1").reason
+
+
+def test_a_version_that_nobody_knows_yet_is_named() -> None:
+    newest = catalog().engine_file("vllm").newest
+    assert f"constants of vllm {newest}, the newest known" in started(engine_version="99.1").defaults
+    assert started(engine_version=f"{newest}.1").defaults == ("max_num_seqs 1024",)
+
+
+@pytest.mark.parametrize(
     ("changes", "layout"),
     [
         ({"tp": "", "n_gpus": "4"}, (4, 1)),
@@ -126,7 +158,7 @@ def test_stated_memory_wins_over_the_catalog() -> None:
         ({"tp": "128", "n_gpus": ""}, "more than 64 GPUs", True),
         ({"max_model_len": "-1"}, "max_model_len -1 is no count", True),
         ({"max_model_len": "inf"}, "max_model_len `inf` is no number", True),
-        ({"gpu_memory_utilization": "1.2"}, "is no share of memory", True),
+        ({"gpu_memory_utilization": "1.2"}, "1.2 is no share of memory above 0 (at most 1)", True),
         ({"gpu_memory_utilization": "high"}, "gpu_memory_utilization `high` is no number", True),
         ({"total_gpu_gib": "0.1"}, "total_gpu_gib 0.1 is no memory of a card", True),
         ({"total_gpu_gib": "1e300"}, "total_gpu_gib 1e300 is no memory of a card", True),
