@@ -219,7 +219,9 @@ class Block:
         for column, size in zip(self.columns, self.sizes, strict=True):
             if column.name in used:
                 use[size] = use.get(size, 0) + used[column.name]
-        return BlockPlan(self.model, tuple(sorted(used.items())), tuple(sorted(use.items())), penalties(self.problem, used))
+        return BlockPlan(
+            self.model, tuple(sorted(used.items())), tuple(sorted(use.items())), penalties(self.problem, used)
+        )
 
 
 def restricted(program: CompiledProgram, prices: Mapping[str, float]) -> CompiledProgram:

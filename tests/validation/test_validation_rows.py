@@ -85,7 +85,9 @@ def test_versions_are_read_as_packages_and_images_write_them(stated: str, versio
     assert started(engine_version=stated).version == version
 
 
-@pytest.mark.parametrize("stated", ["banana", "999", "19", "-1", "0.19.0; ls", "nightly", "main 2026-09", "b6000", "0.19x"])
+@pytest.mark.parametrize(
+    "stated", ["banana", "999", "19", "-1", "0.19.0; ls", "nightly", "main 2026-09", "b6000", "0.19x"]
+)
 def test_a_version_that_is_none_is_not_taken_as_blank(stated: str) -> None:
     caught = refused(engine_version=stated)
     assert f"engine_version `{stated}` is no version of vllm (as in 0." in caught.reason
