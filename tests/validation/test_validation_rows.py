@@ -11,6 +11,7 @@ from validation_inputs import PLAIN, catalog, logs, row, validated
 
 from planner.diagnostics import DiagnosticError
 from planner.physics.memory import Outcome
+from planner.report.validation import memory_data, memory_text
 from planner.validation.cells import EXCESS, PLACE, NotScored, parsed
 from planner.validation.measured import measured
 from planner.validation.memory import percentile, read_log
@@ -181,6 +182,12 @@ def test_stated_memory_wins_over_the_catalog() -> None:
         ({"weights_gib_per_gpu": "40", "kv_gib_per_gpu": "45"}, "are 85 GiB together, more than the card", True),
         ({"kv_tokens": "4e9"}, "kv_tokens 4e+09 is more than the card holds (79.19 GiB, at most ", True),
         ({"max_concurrency": "58110"}, "max_concurrency 58,110 is more than the card holds", True),
+        ({"kv_tokens": "0"}, "kv_tokens 0 is no count", True),
+        ({"max_concurrency": "0", "outcome": ""}, "max_concurrency 0 is no count", True),
+        ({"kv_gib_per_gpu": "0"}, "kv_gib_per_gpu 0 is no size", True),
+        ({"kv_tokens": "1"}, "kv_tokens 1 contradicts kv_gib_per_gpu 58.11, which holds about 4.76e+05", True),
+        ({"max_concurrency": "0.5"}, "max_concurrency 0.5 contradicts kv_gib_per_gpu 58.11", True),
+        ({"kv_gib_per_gpu": "1"}, "kv_tokens 476,000 contradicts kv_gib_per_gpu 1, which holds about 8,192", True),
         ({"kv_tokens": "many"}, "kv_tokens `many` is no number", True),
         ({"kv_gib_per_gpu": "inf"}, "kv_gib_per_gpu `inf` is no number", True),
         ({"outcome": "perhaps"}, "outcome `perhaps` is not known; it begins with ok, oom or kv too small", True),
@@ -248,6 +255,18 @@ def test_other_spellings_are_no_numbers(text: str) -> None:
 def test_what_is_short_of_a_cache_is_below_zero_where_the_start_failed() -> None:
     seen = measured(row(kv_gib_per_gpu="-1.44", outcome="kv too small"), 80.0)
     assert seen.kv_gib == -1.44
+    nothing = row(kv_tokens="0", max_concurrency="0", kv_gib_per_gpu="-1.44", outcome="kv too small")
+    assert set(validated(nothing).scored[0].errors) == {"weights_gib"}
+
+
+def test_a_metric_that_no_row_has_shows_no_error() -> None:
+    found = validated(row(kv_tokens="", max_concurrency="", kv_gib_per_gpu=""))
+    assert [line.split()[0] for line in memory_text(found)[2:4]] == ["metric", "weights_gib"]
+    assert not any("kv_tokens" in line for line in memory_text(found))
+    data = memory_data(found)
+    assert data["scored"] == 1
+    assert data["metrics"]["kv_tokens"]["median_ape"] is None
+    assert data["metrics"]["weights_gib"]["median_ape"] is not None
     assert measured(row(cudagraph_gib="-0.42"), 80.0).graphs_gib == -0.42
 
 
