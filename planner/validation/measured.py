@@ -88,7 +88,10 @@ def check_counts(seen: Measured, budget: HbmBudget, tokens_each: int, groups: in
     """
     longest_gib = budget.longest_bytes / GIB
     most, told = OTHER_COUNT * card_gib / longest_gib * groups, max(seen.kv_gib or 0.0, 0.0) / longest_gib * groups
-    for column, value, each in (("kv_tokens", seen.kv_tokens, tokens_each), ("max_concurrency", seen.max_concurrency, 1)):
+    for column, value, each in (
+        ("kv_tokens", seen.kv_tokens, tokens_each),
+        ("max_concurrency", seen.max_concurrency, 1),
+    ):
         if not value:
             continue
         limit, by_size = most * each, told * each
