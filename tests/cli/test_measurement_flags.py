@@ -23,6 +23,14 @@ def test_flags_change_nothing_that_a_result_file_states() -> None:
         assert f"planner: {flag} is not used: it fills blank cells" in flagged.err
 
 
+def test_a_flag_is_not_called_unused_where_no_row_was_read(tmp_path: Path) -> None:
+    failed = tmp_path / "failed.json"
+    failed.write_text(RESULT.read_text(encoding="utf-8").replace('"failed": 0', '"failed": 640'), encoding="utf-8")
+    done = run("validate", failed, "--gpu", "a10", "--tp", "1")
+    assert done.code == 1
+    assert "is not used" not in done.err
+
+
 def test_a_flag_that_fills_a_cell_is_not_noted() -> None:
     assert run("validate", INFERENCEMAX, "--source", "mine").err == ""
 
@@ -34,6 +42,10 @@ def test_a_flag_that_fills_a_cell_is_not_noted() -> None:
         (("--kv", "fp9"), "planner: --kv: no KV format `fp9`; did you mean `fp8`? Known: auto, bf16, fp16, fp8, int8"),
         (("--engine", "aphrodite"), "planner: --engine: no engine `aphrodite`; known: vLLM, SGLang, TensorRT-LLM"),
         (("--engine", "sglnag 0.5"), "did you mean `SGLang`?"),
+        (("--gpu", "nope"), "planner: --gpu: no gpu `nope` in the catalog (list them: planner catalog list gpus)"),
+        (("--gpu", "H100"), "planner: --gpu: gpu `H100` could mean H100-NVL-94GB, H100-PCIe-80GB, H100-SXM-80GB"),
+        (("--gpu", "MI250"), "planner: --gpu: `MI250`: no figures in the catalog"),
+        (("--model", "zz"), "planner: --model: no model `zz` in the catalog (list them: planner catalog list models)"),
         (("--source", " "), "planner: --source: nothing is stated; leave it out"),
     ],
 )
