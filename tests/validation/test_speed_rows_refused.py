@@ -7,7 +7,7 @@ from speed_inputs import speed, speed_cells
 from validation_inputs import catalog
 
 from planner.physics.types import Layout
-from planner.validation.cells import NotScored
+from planner.validation.cells import PLACE, NotScored
 from planner.validation.speed import readable
 
 SPLIT = "disagg prefill {pn}x(tp{pt} ep1 dpattn={pd}) on 8 GPUs; decode {dn}x(tp{dt} ep1 dpattn={dd}) on {dg} GPUs"
@@ -98,6 +98,11 @@ def test_other_metrics_are_not_scored(scenario: str, metric: str, reason: str) -
         ({"pp": "33", "n_gpus": "33"}, "impossible: pp 33 is more than the 32 layers", True),
         ({"isl": "1k"}, "isl `1k` is no number", True),
         ({"isl": "0"}, "isl 0 is no length in tokens", True),
+        ({"isl": "0.5"}, "isl 0.5 is no length in tokens", True),
+        ({"date": "banana"}, "date `banana` is no date (as in 2025-11)", True),
+        ({"date": "2025-13"}, "date `2025-13` is no date", True),
+        ({"date": "2025-02-30"}, "date `2025-02-30` is no date", True),
+        ({"date": "11/2025"}, "date `11/2025` is no date", True),
         ({"osl": "-5"}, "osl -5 is no length in tokens", True),
         ({"concurrency": "1e30"}, "concurrency 1e30 is no number of requests in flight (at most 10,000,000)", True),
         ({"batch": "lots"}, "batch `lots` is no number", True),
@@ -142,7 +147,15 @@ def test_a_reason_is_one_printable_line() -> None:
     assert refused(gpu="Voo\ndoo\x1b[31m 2").reason.isprintable()
 
 
+def test_a_row_that_is_there_twice_counts_once() -> None:
+    again = {**speed_cells(), PLACE: "b.csv:2", "comment": ""}
+    found = readable([speed_cells(), again, speed_cells(source="other"), speed_cells(value="1501")], catalog())
+    assert len(found.rows) == 3
+    assert [(s.place, s.scorable) for s in found.skips] == [("b.csv:2", False)]
+    assert found.skips[0].reason.startswith("counted once: the same row")
+
+
 def test_rows_are_numbered_as_in_the_file() -> None:
-    found = readable([speed_cells(gpu=""), speed_cells(), speed_cells(value="x"), speed_cells()], catalog())
+    found = readable([speed_cells(gpu=""), speed_cells(), speed_cells(value="x"), speed_cells(isl="900")], catalog())
     assert [row.row for row in found.rows] == [3, 5]
     assert (found.total, [s.scorable for s in found.skips]) == (4, [False, True])

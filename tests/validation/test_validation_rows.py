@@ -13,6 +13,7 @@ from planner.diagnostics import DiagnosticError
 from planner.physics.memory import Outcome
 from planner.report.validation import memory_data, memory_text
 from planner.validation.cells import EXCESS, PLACE, NotScored, parsed
+from planner.validation.fit import usable_logs
 from planner.validation.measured import measured
 from planner.validation.memory import percentile, read_log
 from planner.validation.start_up import StartUp, start_up
@@ -257,6 +258,13 @@ def test_what_is_short_of_a_cache_is_below_zero_where_the_start_failed() -> None
     assert seen.kv_gib == -1.44
     nothing = row(kv_tokens="0", max_concurrency="0", kv_gib_per_gpu="-1.44", outcome="kv too small")
     assert set(validated(nothing).scored[0].errors) == {"weights_gib"}
+
+
+def test_a_log_that_is_there_twice_counts_once() -> None:
+    rows = [row(), {**row(), PLACE: "b.csv:9"}, row(case_id="H2")]
+    found = validated(*rows)
+    assert (len(found.scored), [s.place for s in found.skips]) == (2, ["b.csv:9"])
+    assert len(usable_logs(rows, catalog())) == 2
 
 
 def test_a_metric_that_no_row_has_shows_no_error() -> None:
