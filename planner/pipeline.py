@@ -299,7 +299,7 @@ def _outcome(plan: Plan, earlier: EarlierFleet, stay_within: float, best: _Best,
         stay_within=stay_within,
         best_usd_per_hour=least,
         would_save_usd_per_hour=saving,
-        would_save=saving / planned if planned > 0.0 else 0.0,
+        would_save=saving / least if least > 0.0 else 0.0,
         reasons=preference.reasons,
         changes=changes_between(earlier, plan),
     )

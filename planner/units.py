@@ -42,7 +42,7 @@ class Dimension:
     """What a field measures: its legal units with their size in base units, and how a bare number is read.
 
     `bare` is the size of a number without a unit, None where a unit is due. `scaled` allows `12k`, `380M`, `2G`.
-    `maximum` is in base units; nothing here may be negative.
+    `maximum` is in base units, `bare_maximum` that of a bare number; nothing here may be negative.
     """
 
     name: str
@@ -52,6 +52,7 @@ class Dimension:
     bare: float | None = None
     scaled: bool = False
     maximum: float = math.inf
+    bare_maximum: float = math.inf
 
 
 DIMENSIONS: Mapping[str, Dimension] = MappingProxyType(
@@ -89,7 +90,7 @@ DIMENSIONS: Mapping[str, Dimension] = MappingProxyType(
             ),
             Dimension("share", "a share", {"%": 0.01}, "80 %", bare=1.0, maximum=1.0),
             Dimension("ratio", "a ratio", {"%": 0.01}, "99.6 %", bare=1.0),
-            Dimension("change", "a relative change", {"%": 0.01}, "15 %", bare=1.0),
+            Dimension("change", "a relative change", {"%": 0.01}, "15 %", bare=1.0, bare_maximum=1.0),
             Dimension("count", "a count", {}, "12k", bare=1.0, scaled=True),
             Dimension("money", "an amount of money", {"USD": 1.0}, "400000 USD", scaled=True),
             Dimension("money_per_month", "money per month", {"USD/month": 1.0}, "400000 USD/month", scaled=True),
@@ -146,7 +147,7 @@ def parse_quantity(value: object, dimension: str) -> float:
     if wanted.bare is None:
         raise _missing_unit(str(value), wanted, 0, len(str(value)))
     try:
-        return _in_range(float(value), value, wanted)
+        return _bare_in_range(float(value), value, wanted)
     except OverflowError:
         return _in_range(math.inf, "the number", wanted)
 
@@ -173,7 +174,7 @@ def legal_units(dimension: str) -> str:
     wanted = DIMENSIONS[dimension]
     units = list(wanted.units)
     if wanted.bare is not None:
-        units.append("a number from 0 to 1" if wanted.maximum == 1.0 else "a number")
+        units.append("a number from 0 to 1" if min(wanted.maximum, wanted.bare_maximum) == 1.0 else "a number")
     if wanted.scaled:
         units.append("with k, M or G")
     return ", ".join(units)
@@ -189,7 +190,7 @@ def _read_text(text: str, wanted: Dimension) -> tuple[float, str]:
     if not rest:
         if wanted.bare is None:
             raise _missing_unit(text.strip(), wanted, match.start(1), match.end(1))
-        return _in_range(number * wanted.bare, text.strip(), wanted), ""
+        return _bare_in_range(number * wanted.bare, text.strip(), wanted), ""
     unit = " ".join(rest.split())
     if unit not in wanted.units:
         start = match.end(2) - len(rest)
@@ -214,6 +215,18 @@ def _in_range(amount: float, written: object, wanted: Dimension) -> float:
             "out-of-range",
         )
     return amount
+
+
+def _bare_in_range(amount: float, written: object, wanted: Dimension) -> float:
+    """Refuse `5` for a change that may well be 500 %, but is seldom meant so without the sign."""
+    found = _in_range(amount, written, wanted)
+    if found > wanted.bare_maximum:
+        raise UnitError(
+            f"{_quote(written)} is more than the whole",
+            f"a number is 0 to 1; write more than 100 % with the sign{_as_percent(written)}",
+            "out-of-range",
+        )
+    return found
 
 
 def _as_percent(written: object) -> str:

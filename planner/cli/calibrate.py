@@ -162,11 +162,12 @@ def _speed(
         fitted_rows,
         not_fitted,
         readable,
+        without_far_rows,
     )
     from planner.validation.table import too_little
 
-    read = readable(measurements.table.rows, catalog)
-    used, left = fitted_rows(read, full), not_fitted(read, full)
+    read, far = without_far_rows(readable(measurements.table.rows, catalog), catalog, full)
+    used, left = fitted_rows(read, full), [*far, *not_fitted(read, full)]
     if not used:
         why = "; ".join(skips_lines([*read.skips, *left]))
         refuse([too_little(f"no row can be fitted: {why}")])

@@ -68,7 +68,7 @@ def refuse_catalog(error: UnknownName | DiagnosticError) -> NoReturn:
     if isinstance(error, DiagnosticError):
         lines = [one_line(d) for d in error.diagnostics]
     else:
-        lines = [f"error[{_name_code(error)}]: {error}{_listing_of(error.kind)}"]
+        lines = [f"error[{_name_code(error)}]: {error}{listing_of(error.kind)}"]
     note("\n".join(visible(line) for line in lines))
     raise typer.Exit(ExitCode.WRONG_INPUT)
 
@@ -84,7 +84,7 @@ def _name_code(unknown: UnknownName) -> str:
     return f"catalog/unknown-{kind}"
 
 
-def _listing_of(kind: str) -> str:
+def listing_of(kind: str) -> str:
     """Return how the names of a kind are listed, in brackets, where a command does."""
     listed = {"gpu": "gpus", "model": "models", "provider": "offers"}.get(kind)
     return f" (list them: planner catalog list {listed})" if listed else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -12,6 +12,7 @@ from planner.cli.streams import note, usage_error
 
 if TYPE_CHECKING:
     from planner.catalog import Catalog
+    from planner.catalog.labels import Label
     from planner.validation.cells import Row
     from planner.validation.table import Measurements
 
@@ -90,21 +91,30 @@ def _refuse(column: str, kind: str, stated: Mapping[str, str], legal: Sequence[s
 
 
 def _named(stated: Mapping[str, str], catalog: Catalog) -> dict[str, str]:
-    """Return what is stated with the GPU by its name in the catalog. Leaves with wrong input where a name means nothing."""
-    from planner.catalog import UnknownName
-    from planner.cli.inputs import refuse_catalog
-
+    """Return what is stated with the GPU by its name in the catalog. Leaves with a usage error where a name means nothing."""
     found = dict(stated)
-    try:
-        if "model" in stated:
-            catalog.model_label(stated["model"])
-        if "gpu" in stated:
-            label = catalog.gpu_label(stated["gpu"])
-            # A label of several devices says more than the name of one.
-            found["gpu"] = label.gpu if label.gpu and label.devices == 1 else stated["gpu"]
-    except UnknownName as error:
-        refuse_catalog(error)
+    if "model" in stated:
+        _meant("model", stated, catalog.model_label)
+    if "gpu" in stated:
+        label = _meant("gpu", stated, catalog.gpu_label)
+        # A label of several devices says more than the name of one.
+        found["gpu"] = label.gpu if label.gpu and label.devices == 1 else stated["gpu"]
     return found
+
+
+def _meant(column: str, stated: Mapping[str, str], meaning: Callable[[str], Label]) -> Label:
+    """Return what a name means. Leaves with a usage error for one that means nothing, which no file is to blame for."""
+    from planner.catalog import UnknownName
+    from planner.cli.grid import quoted
+    from planner.cli.inputs import listing_of
+
+    try:
+        label = meaning(stated[column])
+    except UnknownName as error:
+        usage_error(f"{FLAGS[column]}: {error}{listing_of(error.kind)}")
+    if label.absent:
+        usage_error(f"{FLAGS[column]}: {quoted(stated[column])}: {label.absent}")
+    return label
 
 
 def _is_model(name: str, catalog: Catalog) -> bool:
@@ -118,9 +128,12 @@ def _is_model(name: str, catalog: Catalog) -> bool:
 
 
 def _note_unused(stated: Mapping[str, str], rows: Sequence[Row]) -> None:
-    """Tell of each flag that changed nothing, since every row states its own."""
+    """Tell of each flag that changed nothing, since every row that could be read states its own."""
+    from planner.validation.cells import EXCESS, REFUSED
+
+    read = [row for row in rows if not {REFUSED, EXCESS} & row.keys()]
     for column, value in stated.items():
-        if all(row[column] != value for row in rows):
+        if read and all(row[column] != value for row in read):
             note(
                 f"planner: {FLAGS[column]} is not used: it fills blank cells, and the files state their own in every row"
             )

@@ -108,7 +108,7 @@ def solve(
         quantity("--gap", gap, "share"),
         _limit_s(time_limit),
         write_lp,
-        stay_within=quantity("--stay-within", stay_within, "change"),
+        stay_within=quantity("--stay-within", stay_within, "share"),
         prefer=_preferred(prefer, spec),
         periods=periods,
     )

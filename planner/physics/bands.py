@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -16,7 +17,7 @@ OWN, PUBLISHED = "own", "published"
 LINES = (OWN, PUBLISHED, *CLASSES)
 """Lines of the table of bands: class A is split where this very combination has a level, by own rows or published ones."""
 OWN_ROWS = 5
-"""Own rows of a combination from which on the narrowest band holds, which was measured with this number."""
+"""Own rows of a combination from which on they count: the narrowest band was measured with this number, fewer say little."""
 METRICS = ("throughput", "ttft")
 FAMILIES = ("dense", "moe", "mla-moe", "hybrid")
 
@@ -148,10 +149,10 @@ def provenance_class(coverage: Coverage, combination: Combination, architecture_
     """Return the class of knowledge of a prediction, by what was measured on an engine of the same generation.
 
     A: this GPU and model family. B: its architecture class and the family. C: the family with this engine class on any
-    GPU, or on this architecture with any engine. D: none of these.
+    GPU, or on this architecture with any engine. D: none of these. A few own rows of a combination make no class better.
     """
     engine_class, gpu, family, _ = combination
-    known = [row for row in coverage.rows if row.fitted and row.family == family]
+    known = [row for row in _telling(coverage) if row.family == family]
     same_class = [row for row in known if architecture_class and row.architecture_class == architecture_class]
     if any(row.gpu == gpu and row.generation == generation for row in known):
         return "A"
@@ -165,10 +166,19 @@ def provenance_class(coverage: Coverage, combination: Combination, architecture_
 def provenance_of(coverage: Coverage, combination: Combination, architecture_class: str, generation: str) -> Provenance:
     """Return what stands behind a prediction for a combination on an engine of a generation."""
     letter = provenance_class(coverage, combination, architecture_class, generation)
-    rows = [row for row in coverage.rows if row.fitted and row.combination == combination]
-    if sum(row.rows for row in rows if row.own) >= OWN_ROWS:
+    rows = [row for row in _telling(coverage) if row.combination == combination]
+    if any(row.own for row in rows):
         return Provenance("A", OWN)
     return Provenance("A", PUBLISHED) if rows else Provenance(letter, "none")
+
+
+def _telling(coverage: Coverage) -> list[CoverageRow]:
+    """Return what shaped the constants, without combinations that were measured by too few own rows."""
+    own: Counter[Combination] = Counter()
+    for row in coverage.rows:
+        if row.fitted and row.own:
+            own[row.combination] += row.rows
+    return [row for row in coverage.rows if row.fitted and (not row.own or own[row.combination] >= OWN_ROWS)]
 
 
 def factor(bands: Bands, line: str, metric: str, confidence: float) -> float:

@@ -145,7 +145,7 @@ def _attention(shape: Shape, speeds: Rates) -> dict[str, float]:
     streamed = layout.attention_data * speeds.kv_bytes_per_s
     local = cache.local_bytes_per_token / (cache.local_bytes_per_token + cache.global_bytes_per_token)
     gpus = layout.tensor * layout.attention_data
-    scores = ATTENTION_FLOPS * _score_width(arch) * arch.n_attention_layers / gpus / speeds.prefill_flops_per_s
+    scores = ATTENTION_FLOPS * score_width(arch) * arch.n_attention_layers / gpus / speeds.prefill_flops_per_s
     latent = FLOPS_PER_PARAMETER * (2 * arch.kv_lora_rank + arch.qk_rope_head_dim) * arch.n_heads
     return {
         "kv_global_s": cache.global_bytes_per_token / streamed,
@@ -158,7 +158,7 @@ def _attention(shape: Shape, speeds: Rates) -> dict[str, float]:
     }
 
 
-def _score_width(arch: Architecture) -> float:
+def score_width(arch: Architecture) -> float:
     """Elements per token that scores and weighted values multiply, averaged over both, over all query heads."""
     if arch.is_mla:
         return arch.n_heads * (arch.qk_rope_head_dim + arch.qk_nope_head_dim + arch.v_head_dim) / 2

@@ -349,7 +349,7 @@ class Preferred(Record):
     would_save_usd_per_hour: float | None = None
     """What the best fleet would save against the planned one."""
     would_save: float | None = None
-    """The same as a share of the cost of the planned one."""
+    """The same as a share of the cost of the best one, as `stay_within` is."""
     reasons: tuple[str, ...] = ()
     """Why the preferred fleet is not kept as it is."""
     changes: tuple[PreferredChange, ...] = ()

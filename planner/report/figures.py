@@ -9,6 +9,7 @@ from collections.abc import Iterable
 SIGNIFICANT = 3
 WHOLE_USD_FROM = 100.0
 SMALL_USD = 0.1
+LARGE_SHARE = 10.0
 SMALLEST_GAP = 1e-6
 GIB = 2.0**30
 _TIME_UNITS = ((7200.0, 3600.0, "h"), (600.0, 60.0, "min"), (1.0, 1.0, "s"), (1e-3, 1e-3, "ms"), (1e-6, 1e-6, "us"))
@@ -47,7 +48,9 @@ def amount(value: float) -> str:
 
 
 def share(value: float) -> str:
-    """Return a share in whole percent, with more digits below one percent: `94 %`, `0.3 %`."""
+    """Return a share in whole percent, with more digits below one percent and fewer above a thousand: `94 %`, `0.3 %`."""
+    if abs(value) >= LARGE_SHARE:
+        return f"{number(100.0 * value)} %"
     if abs(value) >= 0.01 or value == 0.0:
         return f"{value:.0%}".replace("%", " %")
     return f"{number(100.0 * value, 1)} %"

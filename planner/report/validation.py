@@ -27,6 +27,7 @@ def memory_data(found: MemoryValidation, crossed: MemoryValidation | None = None
         "kind": "memory",
         "rows": found.rows,
         "scorable": found.scorable,
+        "scored": len(found.scored),
         "skipped": found.skipped,
         "skipped_scorable": found.skipped_scorable,
         "left_out": skips_data(found.skips),
@@ -45,10 +46,10 @@ def _metrics(found: MemoryValidation) -> dict[str, Any]:
 def _metric(metric: Metric) -> dict[str, Any]:
     return {
         "rows": metric.rows,
-        "mean_of_group_medians": metric.mean_of_group_medians,
-        "median_ape": metric.median_ape,
-        "p90_ape": metric.p90_ape,
-        "bias": metric.bias,
+        "mean_of_group_medians": metric.mean_of_group_medians if metric.rows else None,
+        "median_ape": metric.median_ape if metric.rows else None,
+        "p90_ape": metric.p90_ape if metric.rows else None,
+        "bias": metric.bias if metric.rows else None,
         "groups": [
             {
                 "engine": g.engine,
@@ -106,8 +107,8 @@ def memory_text(found: MemoryValidation, crossed: MemoryValidation | None = None
     """Return the answer for people: errors, the worst groups, the worst rows with the part that is off, what was skipped."""
     scored = found.scorable - found.skipped_scorable
     lines = [f"{count(found.rows, 'start-up log')}: {found.scorable:,} scorable, {scored:,} scored"]
-    measured = any(found.metrics[name].rows for name in METRICS)
-    lines += ["", *table([_summary(name, found, crossed) for name in METRICS])] if measured else []
+    measured = [name for name in METRICS if found.metrics[name].rows]
+    lines += ["", *table([_summary(name, found, crossed) for name in measured])] if measured else []
     if found.outcome_rows:
         right = f"Outcome right in {found.outcome_right} of {found.outcome_rows} ({share(found.outcome_accuracy)})"
         wrong = [row for row in found.scored if is_right(row) is False]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from planner.spec.fields import Bool, Date, Increase, ShareBelowOne
+from planner.spec.fields import Bool, Date, Share, ShareBelowOne
 from planner.spec.readers import OneOf, Quantity
 from planner.spec.section import Section
 
@@ -28,8 +28,8 @@ class PlanningSpec(Section):
     """Periods that the hours of `hourly` demand are put together into; each is planned at its highest hour."""
     gap: ShareBelowOne = 0.005
     """Relative distance from the proven bound at which the search may stop."""
-    stay_within: Increase = 0.01
-    """With a plan to prefer: its fleet is kept unless the best one saves more than this."""
+    stay_within: Share = 0.01
+    """With a plan to prefer: its fleet is kept unless it costs more than the best one by more than this share of the best one."""
     estimated_prices: Bool = False
     """Whether terms without a listed price may use an estimated one."""
     as_of: Date | None = None

@@ -85,7 +85,8 @@ class Quantity(Scalar):
         return too_low or amount > self.maximum or (self.below is not None and amount >= self.below)
 
     def _top(self) -> float | None:
-        top = min(self.maximum, DIMENSIONS[self.dimension].maximum, self.below or float("inf"))
+        known = DIMENSIONS[self.dimension]
+        top = min(self.maximum, known.maximum, known.bare_maximum, self.below or float("inf"))
         return None if top == float("inf") else top
 
 

@@ -13,7 +13,7 @@ from planner.physics.engine_memory import WIDE_BYTES, EngineMemory, feed_forward
 from planner.validation.cells import Row
 from planner.validation.measured import GIB, Measured
 from planner.validation.memory import UNREAD, predict, read_log
-from planner.validation.skips import Skip, skip
+from planner.validation.skips import Repeats, Skip, skip
 from planner.validation.start_up import StartUp
 
 SMALL_VOCABULARY = 100_000
@@ -47,9 +47,12 @@ def read_logs(rows: Sequence[Row], catalog: Catalog) -> tuple[list[Log], list[Sk
     """Return the rows that the memory model can compute, and the others with their reasons."""
     logs: list[Log] = []
     left_out: list[Skip] = []
+    repeats = Repeats()
     for number, row in enumerate(rows, start=2):
         try:
-            logs.append(Log(*read_log(row, catalog, number)))
+            log = Log(*read_log(row, catalog, number))
+            repeats.refuse(row)
+            logs.append(log)
         except UNREAD as reason:
             left_out.append(skip(row, reason))
     return logs, left_out

@@ -22,13 +22,17 @@ LACKING = Kind("size", -LARGEST_GIB, LARGEST_GIB)
 """What is left for the cache, below zero where the start failed: engines print by how much they are short."""
 CHANGE = Kind("size", -1.0, LARGEST_GIB)
 """A change of free memory while graphs are captured: what others free meanwhile can outweigh small graphs."""
-COUNT = Kind("count", 0.0, 1e12)
+COUNT = Kind("count", 0.0, 1e12, above=True)
+NO_COUNT = Kind("count", 0.0, 1e12)
+"""What a start that failed may print: a cache of nothing."""
 ROUNDING = 1.01
 """Logs print two digits after the point, and some read GB as GiB of a card that is smaller."""
 LEAST_BITS = 1.0
 """No format is narrower; real logs have 4.6 bits for each parameter and more."""
 OTHER_COUNT = 1.25
 """Versions count the tokens of a pool in other ways, by blocks and groups of layers; none reaches this many more."""
+OTHER_SIZE = 10.0
+"""Factor between a count of tokens and the size of their cache that no other format, layer group or rank explains."""
 GIB = 2.0**30
 
 
@@ -57,18 +61,19 @@ def measured(row: Row, card_gib: float) -> Measured:
             ("activation_gib", SIZE),
             ("non_torch_gib", SIZE),
             ("cudagraph_gib", CHANGE),
-            ("kv_gib_per_gpu", LACKING if failed else SIZE),
+            ("kv_gib_per_gpu", LACKING if failed else SIZE_OF_SOMETHING),
         )
     }
     _check_sizes(sizes, card_gib)
+    counts = NO_COUNT if failed else COUNT
     seen = Measured(
         weights_gib=sizes["weights_gib_per_gpu"],
         activation_gib=sizes["activation_gib"],
         runtime_gib=sizes["non_torch_gib"],
         graphs_gib=sizes["cudagraph_gib"],
         kv_gib=sizes["kv_gib_per_gpu"],
-        kv_tokens=number(row, "kv_tokens", COUNT),
-        max_concurrency=number(row, "max_concurrency", COUNT),
+        kv_tokens=number(row, "kv_tokens", counts),
+        max_concurrency=number(row, "max_concurrency", counts),
         outcome=outcome,
     )
     if all(getattr(seen, field.name) is None for field in fields(seen)):
@@ -77,18 +82,27 @@ def measured(row: Row, card_gib: float) -> Measured:
 
 
 def check_counts(seen: Measured, budget: HbmBudget, tokens_each: int, groups: int, card_gib: float) -> None:
-    """Raise `NotScored` for a cache of more tokens than the whole card would hold without anything else on it.
+    """Raise `NotScored` for a cache of more tokens than the whole card would hold, or of other tokens than its size tells.
 
     `tokens_each` is the longest sequence, `groups` how many groups of attention data parallelism have a cache each.
     """
-    most = OTHER_COUNT * card_gib * GIB / budget.longest_bytes * groups
-    for column, value, limit in (
-        ("kv_tokens", seen.kv_tokens, most * tokens_each),
-        ("max_concurrency", seen.max_concurrency, most),
+    longest_gib = budget.longest_bytes / GIB
+    most, told = OTHER_COUNT * card_gib / longest_gib * groups, max(seen.kv_gib or 0.0, 0.0) / longest_gib * groups
+    for column, value, each in (
+        ("kv_tokens", seen.kv_tokens, tokens_each),
+        ("max_concurrency", seen.max_concurrency, 1),
     ):
-        if value is not None and value > limit:
+        if not value:
+            continue
+        limit, by_size = most * each, told * each
+        if value > limit:
             raise NotScored(
                 f"{column} {value:,.6g} is more than the card holds ({card_gib:,.4g} GiB, at most {limit:,.4g})",
+                scorable=True,
+            )
+        if by_size and not 1.0 / OTHER_SIZE <= value / by_size <= OTHER_SIZE:
+            raise NotScored(
+                f"{column} {value:,.6g} contradicts kv_gib_per_gpu {seen.kv_gib:g}, which holds about {by_size:,.4g}",
                 scorable=True,
             )
 

@@ -10,7 +10,7 @@ from planner.catalog import Catalog
 from planner.physics.memory import EngineMemory, HbmBudget, Outcome, UnknownArchitecture, UnknownFormat, hbm_budget
 from planner.validation.cells import NotScored, Row
 from planner.validation.measured import GIB, Measured, check_counts, check_weights, measured
-from planner.validation.skips import Skip, by_reason, skip
+from planner.validation.skips import Repeats, Skip, by_reason, skip
 from planner.validation.start_up import StartUp, start_up
 
 METRICS = ("weights_gib", "kv_gib", "kv_tokens", "max_concurrency")
@@ -125,9 +125,11 @@ def validate_memory(rows: Sequence[Row], catalog: Catalog, constants: Constants 
     """Score all rows. `constants` may replace the engine constants by others, for cross-validation."""
     skips: list[Skip] = []
     scored: list[Scored] = []
+    repeats = Repeats()
     for number, row in enumerate(rows, start=2):
         try:
             start, seen = read_log(row, catalog, number)
+            repeats.refuse(row)
             scored.append(_score(start, seen, constants(start)))
         except UNREAD as reason:
             skips.append(skip(row, reason))

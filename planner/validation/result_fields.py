@@ -34,6 +34,14 @@ WEIGHT_MARKS = {
 }  # fmt: skip
 """Weight formats by the marks in names of builds, the most telling first."""
 
+KINDS = ("ttft_ms", "tpot_ms")
+ORDERED = (
+    ("p50", "p99", 1.0, "above"),
+    ("mean", "p99", 1.0, "above"),
+    ("p50", "mean", 0.5, "more than twice"),
+)
+"""Statistics of one kind of which the first, times the factor, is not above the second, and what it is said to be else."""
+
 
 @dataclass(frozen=True, slots=True)
 class Load:
@@ -173,13 +181,19 @@ def loaded_rows(
 
 
 def _in_order(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
-    """Return the metrics; a median above the 99th percentile of the same kind is impossible, and so are both."""
+    """Return the metrics; statistics of one kind that contradict each other are impossible, both of them.
+
+    A median or a mean is not above the 99th percentile, and a mean not below half of the median: half of all values are at
+    least as long as that one.
+    """
     found = dict(metrics)
-    for metric, median in metrics.items():
-        high = metrics.get(metric.replace("_p50", "_p99"))
-        if metric.endswith("_p50") and isinstance(median, float) and isinstance(high, float) and median > high:
-            wrong = Unusable((), f"impossible: {metric} {median:g} is above {metric[:-3]}p99 {high:g}")
-            found |= {metric: wrong, metric.replace("_p50", "_p99"): wrong}
+    for kind in KINDS:
+        for low, high, factor, says in ORDERED:
+            below, above = metrics.get(f"{kind}_{low}"), metrics.get(f"{kind}_{high}")
+            if isinstance(below, float) and isinstance(above, float) and factor * below > above:
+                first, second = (f"{kind}_{low} {below:g}", f"{kind}_{high} {above:g}")
+                wrong = Unusable((), f"impossible: {first} is {says} {second}")
+                found |= {f"{kind}_{low}": wrong, f"{kind}_{high}": wrong}
     return found
 
 

@@ -163,6 +163,17 @@ def lines_of(text: str, paths: Collection[Path]) -> dict[Path, int]:
     return {path: next((found[path[:n]] for n in range(len(path), -1, -1) if path[:n] in found), 1) for path in paths}
 
 
+def repeated_key(text: str) -> tuple[str, int] | None:
+    """Return the first key that an object of a JSON text has twice, with its line: readers keep the last and say nothing."""
+    known: set[Path] = set()
+    for path, offset in _places(text):
+        if text[offset] == '"':
+            if path in known:
+                return str(path[-1]), text.count("\n", 0, offset) + 1
+            known.add(path)
+    return None
+
+
 def _places(text: str) -> Iterator[tuple[Path, int]]:
     """Yield the path and offset of every key, and of every object or list in a list."""
     path: list[str | int] = []

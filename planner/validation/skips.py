@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 from planner.catalog import UnknownName
 from planner.catalog.canonical import tidy
-from planner.validation.cells import PLACE, NotScored, Row
+from planner.validation.cells import MARKS, PLACE, NotScored, Row
+
+REPEATED = "counted once: the same row, cell by cell, stands before"
+"""Why a row is left out that says nothing new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,20 @@ class Skip:
 def skip(row: Row, why: Exception) -> Skip:
     """Return a row as left out. What the physics cannot compute is a lack of the planner, not of the row."""
     return Skip(row.get(PLACE, ""), str(why), why.scorable if isinstance(why, NotScored) else True)
+
+
+class Repeats:
+    """Tells rows that are equal in every cell, whatever file they stand in: they are one measurement, not two."""
+
+    def __init__(self) -> None:
+        self._known: set[frozenset[tuple[str, str]]] = set()
+
+    def refuse(self, row: Row) -> None:
+        """Raise `NotScored` for a row that was there before."""
+        cells = frozenset((column, cell) for column, cell in row.items() if cell and column not in MARKS)
+        if cells in self._known:
+            raise NotScored(REPEATED, scorable=False)
+        self._known.add(cells)
 
 
 def by_reason(skips: Iterable[Skip]) -> dict[str, int]:

@@ -19,7 +19,7 @@ from planner.source import parse
 from planner.validation.calibration_file import calibration_text
 from planner.validation.cells import NotScored, Row
 from planner.validation.memory import percentile
-from planner.validation.skips import Skip, by_reason, skip
+from planner.validation.skips import Repeats, Skip, by_reason, skip
 from planner.validation.speed_fit import Fit, fit, make_problem, point_of
 from planner.validation.speed_levels import FIRST, LEVELLED, LeftOut, bands, leave_sources_out, line_of
 from planner.validation.speed_predict import Array, Batch, predict
@@ -33,6 +33,8 @@ REPORTED_ONLY = frozenset({"tail_ms", "mlperf_latency"})
 """Metrics without a target: percentiles and servers near their limit, of which mean values say little."""
 WORST_ROWS, WORST_OF_METRIC = 8, 3
 LEAST_RANKED = 4
+FAR = 100.0
+TOO_FAR = f"more than a factor of {FAR:.0f} off its prediction: a cell or its unit is wrong"
 LEAST_ROWS, LEAST_SOURCES = 200, 3
 """What a fit of all constants needs at least: some sixty numbers, and sources to leave out."""
 
@@ -120,10 +122,12 @@ def readable(rows: Sequence[Row], catalog: Catalog) -> Readable:
     """Read all rows of a table of measurements."""
     found: list[SpeedRow] = []
     skips: list[Skip] = []
+    repeats = Repeats()
     for number, row in enumerate(rows, start=2):
         try:
             read = speed_row(row, catalog, number)
             Batch.of([read])
+            repeats.refuse(row)
         except (NotScored, UnknownArchitecture, UnknownFormat, ValueError) as reason:
             skips.append(skip(row, reason))
         else:
@@ -172,6 +176,20 @@ def _within(
 def fitted_rows(read: Readable, full: bool) -> list[SpeedRow]:
     """Return the rows that a calibration uses: those that tell step times, for a full one the time to first token as well."""
     return [row for row in read.rows if row.target.name in LEVELLED or (full and row.target.name not in REPORTED_ONLY)]
+
+
+def without_far_rows(read: Readable, catalog: Catalog, full: bool) -> tuple[Readable, list[Skip]]:
+    """Return the rows without those to be fitted that are so far off their prediction that a cell or a unit must be wrong."""
+    rows = fitted_rows(read, full)
+    if not rows:
+        return read, []
+    constants = SpeedConstants.from_mapping(catalog.shipped_calibration())
+    measured = np.array([row.value for row in rows])
+    residuals = np.log(predict(Batch.of(rows), constants) / measured)
+    far = [row for row, residual in zip(rows, residuals.tolist(), strict=True) if abs(residual) > math.log(FAR)]
+    out = {id(row) for row in far}
+    kept = tuple(row for row in read.rows if id(row) not in out)
+    return replace(read, rows=kept), [Skip(row.place, f"{row.target.name}: {TOO_FAR}", True) for row in far]
 
 
 def not_fitted(read: Readable, full: bool) -> list[Skip]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from dataclasses import dataclass
 
 LOCAL = "local"
 MODERN_SINCE = "2025-06"
 """Logs of vLLM and SGLang without a version count as current from this month on."""
-_DATE = re.compile(r"[0-9]{4}(-[0-9]{2}){0,2}")
+_DATE = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")
 _NUMBER = re.compile(r"(\d{1,9})\.(\d{1,9})")
 
 
@@ -53,13 +54,22 @@ ENGINES = (
 """Engines that have a class, as people write them."""
 
 
+def is_date(text: str) -> bool:
+    """Tell whether a text is a year, a month or a day, as in `2025-11`."""
+    found = _DATE.fullmatch(text)
+    if found is None:
+        return False
+    year, month, day = (int(part) if part else 1 for part in found.groups())
+    return 1 <= month <= 12 and 1 <= day <= monthrange(year or 1, month)[1]
+
+
 def engine_class(label: str, date: str, vendor: str, is_moe: bool) -> EngineClass | None:
     """Return the class of an engine as measurements name it, None when no class stands for it.
 
     A version decides where there is one, else the month. Runs without either are of late 2024, when most of the
     published tables without versions were measured.
     """
-    folded, date = label.casefold(), date if _DATE.fullmatch(date) else ""
+    folded = label.casefold()
     if "mlperf" in folded or "llmboost" in folded or re.search(r"\.dev\d+\+g71faa1880", folded):
         return _CLASSES["vllm_mlperf"]
     if "atom" in folded:

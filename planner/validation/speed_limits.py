@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from planner.physics.format_labels import WIDE_LABELS
 from planner.physics.memory import weights_bytes
+from planner.physics.speed import ATTENTION_FLOPS, FLOPS_PER_PARAMETER, score_width
 from planner.physics.types import Layout
 from planner.validation.cells import NotScored, Row
 from planner.validation.impossible import check_weights
@@ -44,7 +46,8 @@ def check_fits(row: SpeedRow, stated: Row, devices: int) -> None:
 def check_speed(row: SpeedRow) -> None:
     """Refuse what no machine can do, by the datasheet: reading the weights once a step, and two operations per weight and token.
 
-    A step gives every sequence in flight one token at most, so that a throughput is bounded by both.
+    A step gives every sequence in flight one token at most, so that a throughput is bounded by both. A throughput of outputs
+    is one of prompts as well, but for static batches, whose decoding alone some tables print.
     """
     gpus = row.layout.gpus
     active = row.arch.n_params_active
@@ -61,12 +64,30 @@ def check_speed(row: SpeedRow) -> None:
         least_s = read_s
     elif statistic in ("rate", "static_rate"):
         least_s = token_s / row.replicas
+        if statistic == "rate" and row.prefill_layout is None:
+            least_s += _prompt_s(row) / row.output_tokens
         if row.scenario in STATED_SEQUENCES:
             least_s = max(least_s, read_s / row.load)
     elif statistic.startswith("ttft") and row.prefill_layout is None:
         least_s = token_s * row.prompt_tokens * LEAST_COMPUTED
     if least_s is not None and _seconds(row) * TOO_FAST < least_s:
         raise NotScored("impossible: faster than the datasheet bandwidth or FLOP/s allow", scorable=False)
+
+
+def _prompt_s(row: SpeedRow) -> float:
+    """Return the least time that all GPUs take for one prompt of which a prefix cache holds all but the last part.
+
+    Weights of 16 bits are computed at 16 bits; attention may be narrower, and local layers are not counted. The last tokens
+    of a prompt attend to the part that is cached too.
+    """
+    arch, tokens = row.arch, row.prompt_tokens * LEAST_COMPUTED
+    fastest = max(row.device.flops.values())
+    weights_rate = row.device.flops["bf16"] if row.weights in WIDE_LABELS else fastest
+    layers = arch.n_attention_layers - arch.n_local_layers - arch.n_cross_layers
+    context = row.prompt_tokens * (1.0 - LEAST_COMPUTED / 2.0)
+    attention = ATTENTION_FLOPS * score_width(arch) * max(layers, 0) * context
+    each_s = FLOPS_PER_PARAMETER * arch.n_params_active / weights_rate + attention / fastest
+    return tokens * each_s / (row.layout.gpus * row.replicas)
 
 
 def _seconds(row: SpeedRow) -> float:

@@ -13,11 +13,11 @@ from planner.physics.attention import family_of
 from planner.physics.bands import family_kind
 from planner.physics.memory import UnknownArchitecture
 from planner.physics.types import Architecture, Device, Layout
-from planner.validation.cells import PLACE, Kind, NotScored, Row, refuse_unreadable
+from planner.validation.cells import PLACE, Kind, NotScored, Row, parsed, quoted, refuse_unreadable
 from planner.validation.cells import number as cell
 from planner.validation.impossible import check_length
 from planner.validation.skips import name_reason
-from planner.validation.speed_engines import UNLIMITED, EngineClass, engine_class
+from planner.validation.speed_engines import UNLIMITED, EngineClass, engine_class, is_date
 from planner.validation.speed_formats import is_kv_word, kv_format, weight_format
 from planner.validation.speed_layouts import all_gpus, stated_gpus, with_layout
 from planner.validation.speed_limits import check_fits, check_speed
@@ -33,9 +33,7 @@ DEFAULT_PROMPTS = 1000.0
 DEFAULT_PROMPT, DEFAULT_OUTPUT = 512.0, 128.0
 VALUE = Kind("positive number", 1e-9, 1e9)
 """What lies outside measures nothing, be it seconds or tokens/s."""
-LENGTH = Kind("length in tokens", 0.0, 1e9, above=True)
-NO_LENGTH = Kind("length in tokens", 0.0, 1e9)
-"""Where a length is not needed: a decode from an empty cache has a prompt of 0."""
+LENGTH = Kind("length in tokens", 1.0, 1e9)
 USERS = Kind("number of requests in flight", 0.0, 1e7, above=True)
 BATCH = Kind("batch", 0.0, 1e6, above=True)
 RATE = Kind("rate of requests per second", 0.0, 1e6, above=True)
@@ -93,6 +91,8 @@ def speed_row(row: Row, catalog: Catalog, number: int) -> SpeedRow:
     value = cell(row, "value", VALUE)
     if value is None:
         raise NotScored("no value is stated", scorable=True)
+    if row.get("date", "") and not is_date(row["date"]):
+        raise NotScored(f"date {quoted(row['date'])} is no date (as in 2025-11)", scorable=True)
     device, devices = _device(row, catalog)
     arch = _architecture(row, catalog)
     engine = engine_class(row.get("engine", ""), row.get("date", ""), device.vendor, arch.is_moe)
@@ -198,8 +198,7 @@ def _kv(row: Row, weights: str, engine: EngineClass, device: Device, arch: Archi
 def _with_lengths(row: SpeedRow, stated: Row) -> SpeedRow:
     needs_prompt = row.target.statistic != "decode"
     needs_output = row.target.statistic not in ("prompt", "prompt_rate", "decode")
-    prompt = cell(stated, "isl", LENGTH if needs_prompt else NO_LENGTH) or None
-    output = cell(stated, "osl", LENGTH if needs_output else NO_LENGTH) or None
+    prompt, output = _length(stated, "isl", needs_prompt), _length(stated, "osl", needs_output)
     share = NOMINAL_SHARE if "range ratio 0.8" in stated.get("notes", "") else 1.0
     check_length(row.arch, ((prompt or 0.0) + (output or 0.0)) * share, "prompt and output")
     if row.scenario.startswith("mlperf"):
@@ -217,6 +216,12 @@ def _with_lengths(row: SpeedRow, stated: Row) -> SpeedRow:
         prompt_tokens=(prompt or DEFAULT_PROMPT) * share,
         output_tokens=max((output or DEFAULT_OUTPUT) * share, 1.0),
     )
+
+
+def _length(stated: Row, column: str, is_needed: bool) -> float | None:
+    """Return a length, None for a blank. Where none is needed 0 is one: a decode may start from an empty cache."""
+    is_none = not is_needed and parsed(stated.get(column, "")) == 0.0
+    return None if is_none else cell(stated, column, LENGTH)
 
 
 def _with_load(row: SpeedRow, stated: Row) -> SpeedRow:

@@ -7,17 +7,18 @@ from dataclasses import dataclass, replace
 
 from planner.catalog import Catalog, UnknownName
 from planner.catalog.canonical import tidy
+from planner.catalog.engine import version_key
 from planner.physics.format_labels import WEIGHT_LABELS, WIDE_LABELS
 from planner.physics.memory import EngineMemory, weights_bytes
 from planner.physics.types import Architecture, Device, Layout
-from planner.validation.cells import PLACE, Kind, NotScored, Row, number, refuse_unreadable
+from planner.validation.cells import PLACE, Kind, NotScored, Row, number, quoted, refuse_unreadable
 from planner.validation.impossible import check_layout
 from planner.validation.measured import GIB, LARGEST_GIB, ROUNDING
 from planner.validation.skips import name_reason
 
 MOST_GPUS = 64
 TOTAL = Kind("memory of a card in GiB", 1.0, LARGEST_GIB)
-SHARE = Kind("share of memory (above 0, at most 1)", 0.0, 1.0, above=True)
+SHARE = Kind("share of memory above 0", 0.0, 1.0, above=True)
 COUNT = Kind("count", 1.0, 1e8, whole=True)
 KV_LABELS = WIDE_LABELS | {
     "fp8": "fp8",
@@ -31,7 +32,14 @@ ENGINE_LABELS = {"vllm": "vllm", "sglang": "sglang", "tensorrt-llm": "tensorrt-l
 _NAMED_FORMATS = (("nvfp4", "nvfp4"), ("mxfp4", "mxfp4"), ("fp8", "fp8"), ("w4a16", "int4"), ("w8a8", "int8"), ("awq", "int4"), ("gptq", "int4"), ("int4", "int4"), ("4bit", "int4"), ("int8", "int8"))  # fmt: skip
 LAST_OLD_SCHEDULER = "0.6"
 """vLLM release that stands for the scheduler called V0."""
-_VERSION = re.compile(r"\d+\.\d+|b\d+")
+_RELEASE = re.compile(
+    r"v?(?P<release>[0-9]{1,6}(\.[0-9]{1,6}){1,3}([.-]?(a|b|rc|dev|post|alpha|beta)[0-9]{0,9}){0,3}([+-][\w.+-]{1,60})?)"
+    r"(\s+[\w.+()-]{1,60}){0,3}",
+    re.ASCII,
+)
+"""A release as packages are numbered, with remarks after it (`0.13 dev`)."""
+_BUILD = re.compile(r"(?P<release>b[0-9]{1,9})", re.ASCII)
+_OLD_SCHEDULER = re.compile(r"v0\b( engine)?", re.IGNORECASE)
 _ISSUE = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+)\s+(?:PR\s*)?#\s*(?P<number>\d{1,7})")
 
 
@@ -174,14 +182,31 @@ class _Reader:
         if engine is None:
             raise NotScored(f"engine {tidy(named) or 'not named'}: not modelled", scorable=True)
         stated = self._row.get("engine_version", "")
-        if _VERSION.search(stated):
-            return engine, stated.split()[0].lstrip("v")
-        if stated.casefold().startswith("v0"):
-            self._defaults.append(f"{engine} {LAST_OLD_SCHEDULER} (old scheduler)")
-            return engine, LAST_OLD_SCHEDULER
+        if stated:
+            return engine, self._stated_version(engine, stated)
         version, why = self._undated(engine)
         self._defaults.append(f"{engine} {version} ({why})")
         return engine, version
+
+    def _stated_version(self, engine: str, stated: str) -> str:
+        """Return a version as the catalog compares it. Raises `NotScored` for text that is no release of this engine.
+
+        Engines count releases or builds; words such as `nightly` name none, and constants differ between releases.
+        """
+        if engine == "vllm" and _OLD_SCHEDULER.fullmatch(stated):
+            self._defaults.append(f"{engine} {LAST_OLD_SCHEDULER} (old scheduler)")
+            return LAST_OLD_SCHEDULER
+        newest = self._catalog.engine_file(engine).newest
+        found = (_BUILD if _BUILD.fullmatch(newest) else _RELEASE).fullmatch(stated)
+        if found is None:
+            raise NotScored(
+                f"engine_version {quoted(stated)} is no version of {engine} (as in {newest}); blank where it is not known",
+                scorable=True,
+            )
+        version = found["release"]
+        if version_key(version)[: len(version_key(newest))] > version_key(newest):
+            self._defaults.append(f"constants of {engine} {newest}, the newest known")
+        return version
 
     def _undated(self, engine: str) -> tuple[str, str]:
         undated = self._catalog.labels.versions.get(engine)

@@ -7,12 +7,14 @@ import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from planner.catalog.canonical import tidy
 from planner.diagnostics import Diagnostic, DiagnosticError, Span
 from planner.source.nearest import nearest
 from planner.validation.cells import EXCESS, PLACE, Row, filled
 from planner.validation.result_fields import COLUMNS
+from planner.validation.result_run import repeated_key
 from planner.validation.stated import Stated
 
 LARGEST_BYTES = 100_000_000
@@ -63,15 +65,29 @@ def read_measurement_file(data: bytes, path: str, stated: Stated) -> Measurement
         raise _not_json(path, f"larger than {LARGEST_BYTES // 1_000_000} MB")
     try:
         text = data.decode("utf-8-sig")
-        parsed = json.loads(text)
+        parsed = json.loads(text, object_pairs_hook=_without_repeats)
     except json.JSONDecodeError as error:
         raise _not_json(path, f"not JSON: {error.msg}", error.lineno, error.colno) from None
     except UnicodeDecodeError as error:
         raise _not_json(path, "this file is not UTF-8 text", data.count(b"\n", 0, error.start) + 1) from None
+    except _RepeatedKeyError:
+        key, line = repeated_key(text) or ("", 1)
+        raise _not_json(path, f"the key `{tidy(key)}` is there twice", line) from None
     except (ValueError, RecursionError) as error:
         raise _not_json(path, f"not JSON: {error}") from None
     rows = tuple(stated.fill_result(row) for row in rows_of(parsed, path, text))
     return Measurements(data, Table(path, COLUMNS, rows))
+
+
+class _RepeatedKeyError(ValueError):
+    """An object of a JSON text has a key twice."""
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _RepeatedKeyError
+    return found
 
 
 def _filled(table: Table, stated: Stated) -> Table:

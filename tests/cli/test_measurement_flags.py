@@ -23,6 +23,14 @@ def test_flags_change_nothing_that_a_result_file_states() -> None:
         assert f"planner: {flag} is not used: it fills blank cells" in flagged.err
 
 
+def test_a_flag_is_not_called_unused_where_no_row_was_read(tmp_path: Path) -> None:
+    failed = tmp_path / "failed.json"
+    failed.write_text(RESULT.read_text(encoding="utf-8").replace('"failed": 0', '"failed": 640'), encoding="utf-8")
+    done = run("validate", failed, "--gpu", "a10", "--tp", "1")
+    assert done.code == 1
+    assert "is not used" not in done.err
+
+
 def test_a_flag_that_fills_a_cell_is_not_noted() -> None:
     assert run("validate", INFERENCEMAX, "--source", "mine").err == ""
 
@@ -34,6 +42,10 @@ def test_a_flag_that_fills_a_cell_is_not_noted() -> None:
         (("--kv", "fp9"), "planner: --kv: no KV format `fp9`; did you mean `fp8`? Known: auto, bf16, fp16, fp8, int8"),
         (("--engine", "aphrodite"), "planner: --engine: no engine `aphrodite`; known: vLLM, SGLang, TensorRT-LLM"),
         (("--engine", "sglnag 0.5"), "did you mean `SGLang`?"),
+        (("--gpu", "nope"), "planner: --gpu: no gpu `nope` in the catalog (list them: planner catalog list gpus)"),
+        (("--gpu", "H100"), "planner: --gpu: gpu `H100` could mean H100-NVL-94GB, H100-PCIe-80GB, H100-SXM-80GB"),
+        (("--gpu", "MI250"), "planner: --gpu: `MI250`: no figures in the catalog"),
+        (("--model", "zz"), "planner: --model: no model `zz` in the catalog (list them: planner catalog list models)"),
         (("--source", " "), "planner: --source: nothing is stated; leave it out"),
     ],
 )
@@ -94,7 +106,7 @@ def test_lines_beyond_the_shown_ones_are_counted(rows: int, places: str, tmp_pat
 
 def test_calibrate_counts_every_row_it_leaves_out(tmp_path: Path) -> None:
     tail = {"metric": "ttft_ms_p99", "value": "900"}
-    rows = ({}, {"gpu": "Voodoo 2"}, {"metric": "ttft_ms_mean", "value": "200"}, tail, tail)
+    rows = ({}, {"gpu": "Voodoo 2"}, {"metric": "ttft_ms_mean", "value": "200"}, tail, tail | {"value": "901"})
     table = write(tmp_path / "some.csv", *rows)
     found = answered("calibrate", table)
     assert found["skipped"] == {"GPU Voodoo 2: not in the catalog": 1}
@@ -109,6 +121,24 @@ def test_calibrate_counts_every_row_it_leaves_out(tmp_path: Path) -> None:
     assert f"  1 x ttft_ms: scored, not fitted: it moves no level; --full fits it ({table}:4)\n" in out
 
 
+def test_calibrate_leaves_out_rows_that_are_far_off(tmp_path: Path) -> None:
+    table = write(tmp_path / "far.csv", {}, {"value": "0.0001"}, {"isl": "900"})
+    found = answered("calibrate", table)
+    assert found["used"] == 2
+    assert found["not_fitted"] == {
+        "output_tok_s_closed_loop: more than a factor of 100 off its prediction: a cell or its unit is wrong": 1
+    }
+    assert f"its unit is wrong ({table}:3)" in run("calibrate", table).out
+    assert answered("validate", table)["scored"] == 3
+
+
+def test_rows_of_several_files_count_once(tmp_path: Path) -> None:
+    one, two = write(tmp_path / "one.csv", {}, {}), write(tmp_path / "two.csv", {}, {"isl": "900"})
+    for command in ("validate", "calibrate"):
+        out = run(command, one, two).out
+        assert f"2 x counted once: the same row, cell by cell, stands before ({one}:3, {two}:2)" in out
+
+
 def test_calibrate_that_uses_all_rows_says_nothing_of_the_rest(tmp_path: Path) -> None:
     assert "Left out" not in run("calibrate", write(tmp_path / "one.csv", {})).out
     assert "Left out" not in run("calibrate", LOGS).out
@@ -116,7 +146,7 @@ def test_calibrate_that_uses_all_rows_says_nothing_of_the_rest(tmp_path: Path) -
 
 def test_calibrate_without_a_row_to_fit_names_the_reasons(tmp_path: Path) -> None:
     first = {"metric": "ttft_ms_mean", "value": "200"}
-    done = run("calibrate", write(tmp_path / "none.csv", first, first, {"gpu": "Voodoo 2"}))
+    done = run("calibrate", write(tmp_path / "none.csv", first, first | {"value": "201"}, {"gpu": "Voodoo 2"}))
     assert (done.code, done.out) == (1, "")
     assert "no row can be fitted: 2 x ttft_ms: scored, not fitted" in done.err
     assert "; 1 x GPU Voodoo 2: not in the catalog" in done.err

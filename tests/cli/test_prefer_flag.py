@@ -93,6 +93,11 @@ def test_files_that_hold_no_fleet_to_keep(
             "planner: --stay-within: it says what keeping a fleet may cost; give its plan with --prefer",
         ),
         (("--prefer", "plan.json", "--stay-within", "-1 %"), "planner: --stay-within: "),
+        (
+            ("--prefer", "plan.json", "--stay-within", "2"),
+            "planner: --stay-within: `2` is more than the whole; a share is 0 to 100 %; did you mean `2 %`?",
+        ),
+        (("--prefer", "plan.json", "--stay-within", "101 %"), "planner: --stay-within: `101 %` is more than the whole"),
         (("--prefer", "no-such-plan.json"), "planner: cannot read no-such-plan.json: No such file or directory"),
     ],
 )

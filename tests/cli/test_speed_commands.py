@@ -333,13 +333,6 @@ def test_flags_of_speeds_are_refused_for_start_up_logs() -> None:
     assert "these are start-up logs" in done.err
 
 
-@pytest.mark.parametrize("flags", [("--gpu", "nope"), ("--model", "no-such/model-1b")])
-def test_flags_that_name_nothing_are_wrong_input(flags: tuple[str, str]) -> None:
-    done = run("validate", RESULT, *flags)
-    assert (done.code, done.out) == (1, "")
-    assert flags[1] in done.err
-
-
 def test_a_plan_says_that_own_measurements_changed_it(calibrated: Path) -> None:
     spec = ROOT / "specs/examples/one-model-one-gpu.yaml"
     assumed = json.loads(run("solve", spec, "--catalog", calibrated, "--format", "json").out)["assumptions"]

@@ -133,8 +133,24 @@ def test_the_same_combination_is_known_best_by_own_rows() -> None:
     assert known().line == "published"
     assert known(replace(row, rows=OWN_ROWS - 1, own=True)).measured == "published"
     assert known(replace(row, rows=OWN_ROWS, own=True)) == Provenance("A", "own")
+    few = [replace(row, rows=count, own=True) for count in (2, OWN_ROWS - 2)]
+    assert known(*few).measured == "own"
     other = (row.engine_class, row.gpu, row.family, "fp32")
     assert provenance_of(COVERAGE, other, architecture, generation) == Provenance("A", "none")
+
+
+def test_a_few_own_rows_make_no_class_better() -> None:
+    """What nobody published stays in its class, its neighbours too, until own rows are as many as the band was measured with."""
+    row = replace(COVERAGE.rows[0], gpu="X1", architecture_class="", family="hybrid", own=True, fitted=True)
+
+    def letter(rows: int) -> Provenance:
+        coverage = Coverage((*COVERAGE.rows, replace(row, rows=rows)))
+        return provenance_of(coverage, row.combination, "", row.generation)
+
+    before = provenance_of(COVERAGE, row.combination, "", row.generation)
+    assert before.letter != "A"
+    assert letter(1) == letter(OWN_ROWS - 1) == before
+    assert letter(OWN_ROWS) == Provenance("A", "own")
 
 
 def test_a_file_without_bands_for_combinations_takes_those_of_the_class() -> None:

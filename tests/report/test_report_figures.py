@@ -73,7 +73,8 @@ def test_numbers_keep_three_digits(value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0.938, "94 %"), (0.0042, "0.4 %"), (0.0, "0 %"), (-0.031, "-3 %"), (1.2, "120 %")]
+    ("value", "text"),
+    [(0.938, "94 %"), (0.0042, "0.4 %"), (0.0, "0 %"), (-0.031, "-3 %"), (1.2, "120 %"), (932.94, "93,300 %")],
 )
 def test_shares(value: float, text: str) -> None:
     assert figures.share(value) == text

@@ -133,5 +133,5 @@ def test_what_became_of_the_preferred_fleet() -> None:
     assert section.splitlines()[1].split() == ["nodes", "cloud�[2J", "3", "1,200"]
     assert section.splitlines()[2:4] == [
         "  offer �[2J is not in the supply any more.",
-        "  The best fleet would save $0.15 per hour (2 %); up to 2 % more than the best one is allowed.",
+        "  The best fleet would save $0.15 per hour (2 % of its own cost); up to 2 % more is allowed.",
     ]

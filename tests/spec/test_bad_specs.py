@@ -86,6 +86,7 @@ EXPECTED = (
     ("owned_mixed", "spec/conflicting-keys", 15, 31, "owned nodes of one offer have one kind of GPU"),
     ("p95_below_mean", "spec/p95-below-mean", 10, 39, "p95 of 900 tokens is below the mean of 1000"),
     ("p95_beyond_lognormal", "spec/no-such-lognormal", 10, 39, "p95 is 3.90 times the mean; a lognormal reaches"),
+    ("stay_within_without_sign", "spec/out-of-range", 16, 25, "`2` is more than the whole"),
     ("percent_without_sign", "spec/out-of-range", 4, 43, "`99` is more than the whole"),
     ("prefix_and_cached", "spec/conflicting-keys", 13, 21, "`shared_prefix` and `cached_input` both say what"),
     ("price_and_discount", "spec/conflicting-keys", 15, 97, "`price` and `discount` both set the price"),

@@ -36,6 +36,7 @@ from planner.validation.result_run import lines_of
 from planner.validation.results import formats, rows_of
 from planner.validation.speed_rows import SpeedRow, speed_row
 from planner.validation.stated import Stated
+from planner.validation.table import read_measurement_file
 
 
 @pytest.mark.parametrize("name", USABLE)
@@ -107,6 +108,13 @@ def test_an_open_loop_needs_a_bound_that_does_not_bind() -> None:
         ({"completed": 600}, "40 of 640 requests failed"),
         ({"completed": 700}, "impossible: 700 of 640 requests were completed"),
         ({"completed": -1}, "`completed` -1 is no positive number"),
+        ({"failed": 32}, "impossible: 640 completed and 32 failed requests of 640"),
+        ({"failed": 640}, "impossible: 640 completed and 640 failed requests of 640"),
+        ({"failed": 640, "num_prompts": None}, "640 of 1,280 requests failed"),
+        ({"failed": "some"}, '`failed` "some" is no positive number'),
+        ({"failed": -1}, "`failed` -1 is no positive number"),
+        ({"output_throughput": 9000.0}, "output_throughput 9,000, 320,000 output tokens in 104.2 s are 3,071.02"),
+        ({"duration": 50.0}, "320,000 output tokens in 50 s are 6,400"),
         ({"completed": "most"}, '`completed` "most" is no positive number'),
         ({"total_output_tokens": None}, "no usable measurement: vllm bench serve needs completed"),
         ({"total_output_tokens": "many"}, '`total_output_tokens` "many" is no positive number'),
@@ -142,17 +150,37 @@ def test_a_statistic_that_was_not_taken_is_a_blank(value: Any) -> None:
 
 
 def test_few_failed_requests_are_noted_and_scored() -> None:
-    rows = read(parsed("vllm_serve_closed.json", completed=608))
+    rows = read(parsed("vllm_serve_closed.json", completed=608, failed=32))
     assert len(usable(rows)) == 7
     assert "608 of 640 completed" in rows[0]["notes"]
 
 
-def test_a_median_above_the_99th_percentile_is_impossible() -> None:
-    rows = read(parsed("vllm_serve_closed.json", p99_ttft_ms=1.0))
-    assert [row["metric"] for row in rows if REFUSED in row] == ["ttft_ms_p50", "ttft_ms_p99"]
-    assert refused(parsed("vllm_serve_closed.json", p99_ttft_ms=1.0))[0] == (
-        "impossible: ttft_ms_p50 288.11 is above ttft_ms_p99 1"
-    )
+@pytest.mark.parametrize(
+    ("change", "kinds", "reason"),
+    [
+        ({"p99_ttft_ms": 1.0}, "mean p50 p99", "ttft_ms_p50 288.11 is above ttft_ms_p99 1"),
+        ({"p99_ttft_ms": 400.0}, "mean p99", "ttft_ms_mean 412.53 is above ttft_ms_p99 400"),
+        ({"mean_ttft_ms": 100.0}, "mean p50", "ttft_ms_p50 288.11 is more than twice ttft_ms_mean 100"),
+    ],
+)
+def test_statistics_that_contradict_each_other_are_impossible(change: dict[str, Any], kinds: str, reason: str) -> None:
+    data = parsed("vllm_serve_closed.json", **change)
+    wrong = [row["metric"] for row in read(data) if REFUSED in row]
+    assert wrong == [f"ttft_ms_{kind}" for kind in kinds.split()]
+    assert f"impossible: {reason}" in refused(data)
+
+
+def test_a_key_that_is_there_twice_is_refused_with_its_line() -> None:
+    text = text_of("vllm_serve_closed.json").replace('"failed": 0,', '"failed": 0,\n  "completed": 10,')
+    with pytest.raises(DiagnosticError) as caught:
+        read_measurement_file(text.encode(), "r.json", Stated())
+    (wrong,) = caught.value.diagnostics
+    assert (wrong.code, wrong.message) == ("json/syntax", "the key `completed` is there twice")
+    assert wrong.span is not None
+    assert text.splitlines()[wrong.span.line - 1] == '  "completed": 10,'
+    same = b'[{"a": {"a": 1}}, {"a": {"a": 1}}]'
+    with pytest.raises(DiagnosticError, match="no known benchmark result"):
+        read_measurement_file(same, "r.json", Stated())
 
 
 def test_failed_requests_of_guidellm_and_aiperf() -> None:
@@ -162,6 +190,21 @@ def test_failed_requests_of_guidellm_and_aiperf() -> None:
     assert any("requests failed (at most 5 % may)" in reason for reason in refused(sweep))
     errors = {"unit": "requests", "avg": 100.0}
     assert "100 of 300 requests failed" in refusal(parsed("aiperf_phases.json", error_request_count=errors))
+
+
+@pytest.mark.parametrize(
+    ("summary", "reason"),
+    [
+        ([{"error_details": {"code": 500}, "count": 60}, {"count": 40}], "100 of 300 requests failed"),
+        ([{"error_details": {"code": 500}}], "`error_summary` has an error without a count"),
+        ([{"count": "many"}], '`error_summary[0].count` "many" is no positive number'),
+        ("none", "`error_summary` is no list of errors with their counts"),
+    ],
+)
+def test_a_summary_of_errors_counts_where_nothing_else_does(summary: Any, reason: str) -> None:
+    assert reason in refusal(parsed("aiperf_phases.json", error_summary=summary, error_request_count=None))
+    few = {"unit": "requests", "avg": 1.0}
+    assert usable(read(parsed("aiperf_phases.json", error_summary=summary, error_request_count=few)))
 
 
 def test_a_refused_field_has_its_line() -> None:
@@ -294,6 +337,14 @@ def test_inferencemax_states_its_own_layout_in_seconds() -> None:
     assert [row.prompt_tokens for row in scored] == pytest.approx([921.6, 7372.8])
     assert [row.prefill_ranks for row in scored] == [0.0, 2.0]
     assert rows[7]["value"] == "23600"
+
+
+def test_outputs_of_inferencemax_are_no_more_than_all_tokens() -> None:
+    one, split = parsed("inferencemax.json")[:2]
+    assert "impossible: 8,000 output tokens/s of 6,401 tokens/s in all" in refusal(one | {"output_tput_per_gpu": 4000})
+    # Outputs are over half of these GPUs, all tokens over all of them.
+    assert usable(read(split | {"tput_per_gpu": 6000.0}))
+    assert "impossible: 23,600 output tokens/s" in refusal(split | {"tput_per_gpu": 5000.0})
 
 
 def test_inferencemax_over_pipeline_stages_is_left_out() -> None:

@@ -7,7 +7,7 @@ from speed_inputs import speed, speed_cells
 from validation_inputs import catalog
 
 from planner.physics.types import Layout
-from planner.validation.cells import NotScored
+from planner.validation.cells import PLACE, NotScored
 from planner.validation.speed import readable
 
 SPLIT = "disagg prefill {pn}x(tp{pt} ep1 dpattn={pd}) on 8 GPUs; decode {dn}x(tp{dt} ep1 dpattn={dd}) on {dg} GPUs"
@@ -80,6 +80,9 @@ def test_other_metrics_are_not_scored(scenario: str, metric: str, reason: str) -
         ({"concurrency": "1", "value": "2000"}, "impossible", False),
         ({"concurrency": "16", "value": "20000"}, "impossible", False),
         ({"scenario": "static_batch", "concurrency": "", "batch": "1", "value": "2000"}, "impossible", False),
+        ({"concurrency": "32", "isl": "1000", "osl": "1", "value": "2500"}, "impossible", False),
+        ({"concurrency": "32", "isl": "100000", "osl": "500", "value": "2500"}, "impossible", False),
+        ({"scenario": "offline_max", "isl": "100000", "osl": "500", "value": "2500"}, "impossible", False),
         (
             {"model": "meta-llama/Llama-3.1-405B"},
             "impossible: meta-llama/Llama-3.1-405B-Instruct in bf16 takes 756 GiB of weights, 1 x H100-SXM-80GB hold 79 GiB",
@@ -95,6 +98,11 @@ def test_other_metrics_are_not_scored(scenario: str, metric: str, reason: str) -
         ({"pp": "33", "n_gpus": "33"}, "impossible: pp 33 is more than the 32 layers", True),
         ({"isl": "1k"}, "isl `1k` is no number", True),
         ({"isl": "0"}, "isl 0 is no length in tokens", True),
+        ({"isl": "0.5"}, "isl 0.5 is no length in tokens", True),
+        ({"date": "banana"}, "date `banana` is no date (as in 2025-11)", True),
+        ({"date": "2025-13"}, "date `2025-13` is no date", True),
+        ({"date": "2025-02-30"}, "date `2025-02-30` is no date", True),
+        ({"date": "11/2025"}, "date `11/2025` is no date", True),
         ({"osl": "-5"}, "osl -5 is no length in tokens", True),
         ({"concurrency": "1e30"}, "concurrency 1e30 is no number of requests in flight (at most 10,000,000)", True),
         ({"batch": "lots"}, "batch `lots` is no number", True),
@@ -109,6 +117,12 @@ def test_what_cannot_be_scored_says_why(changes: dict[str, str], reason: str, sc
     caught = refused(**changes)
     assert reason in caught.reason
     assert caught.scorable is scorable
+
+
+def test_prompts_may_come_from_a_prefix_cache_and_from_other_gpus() -> None:
+    assert speed(concurrency="32", isl="10000", osl="500", value="2500").value == 2500.0
+    split = SPLIT.format(pn=8, pt=1, pd="false", dn=1, dt=8, dd="false", dg=8)
+    assert speed(concurrency="320", isl="100000", osl="500", value="2500", parallel_extra=split, n_gpus="16").value
 
 
 def test_what_is_not_stated_is_not_called_impossible() -> None:
@@ -133,7 +147,15 @@ def test_a_reason_is_one_printable_line() -> None:
     assert refused(gpu="Voo\ndoo\x1b[31m 2").reason.isprintable()
 
 
+def test_a_row_that_is_there_twice_counts_once() -> None:
+    again = {**speed_cells(), PLACE: "b.csv:2", "comment": ""}
+    found = readable([speed_cells(), again, speed_cells(source="other"), speed_cells(value="1501")], catalog())
+    assert len(found.rows) == 3
+    assert [(s.place, s.scorable) for s in found.skips] == [("b.csv:2", False)]
+    assert found.skips[0].reason.startswith("counted once: the same row")
+
+
 def test_rows_are_numbered_as_in_the_file() -> None:
-    found = readable([speed_cells(gpu=""), speed_cells(), speed_cells(value="x"), speed_cells()], catalog())
+    found = readable([speed_cells(gpu=""), speed_cells(), speed_cells(value="x"), speed_cells(isl="900")], catalog())
     assert [row.row for row in found.rows] == [3, 5]
     assert (found.total, [s.scorable for s in found.skips]) == (4, [False, True])

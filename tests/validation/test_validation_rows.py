@@ -11,7 +11,9 @@ from validation_inputs import PLAIN, catalog, logs, row, validated
 
 from planner.diagnostics import DiagnosticError
 from planner.physics.memory import Outcome
+from planner.report.validation import memory_data, memory_text
 from planner.validation.cells import EXCESS, PLACE, NotScored, parsed
+from planner.validation.fit import usable_logs
 from planner.validation.measured import measured
 from planner.validation.memory import percentile, read_log
 from planner.validation.start_up import StartUp, start_up
@@ -72,6 +74,40 @@ def test_a_log_of_the_old_scheduler_is_of_its_last_release() -> None:
 
 
 @pytest.mark.parametrize(
+    ("stated", "version"),
+    [
+        ("v0.19.0", "0.19.0"),
+        ("0.13 dev", "0.13"),
+        ("0.6.3.post2.dev308", "0.6.3.post2.dev308"),
+        ("0.19.1rc1+cu128", "0.19.1rc1+cu128"),
+        ("0.5.5.post3-rocm700-mi30x", "0.5.5.post3-rocm700-mi30x"),
+    ],
+)
+def test_versions_are_read_as_packages_and_images_write_them(stated: str, version: str) -> None:
+    assert started(engine_version=stated).version == version
+
+
+@pytest.mark.parametrize(
+    "stated", ["banana", "999", "19", "-1", "0.19.0; ls", "nightly", "main 2026-09", "b6000", "0.19x"]
+)
+def test_a_version_that_is_none_is_not_taken_as_blank(stated: str) -> None:
+    caught = refused(engine_version=stated)
+    assert f"engine_version `{stated}` is no version of vllm (as in 0." in caught.reason
+    assert caught.scorable
+
+
+def test_engines_of_numbered_builds_have_builds_as_versions() -> None:
+    assert started(engine="llama.cpp", engine_version="b6000").version == "b6000"
+    assert "is no version of llama.cpp (as in b" in refused(engine="llama.cpp", engine_version="0.3.1").reason
+
+
+def test_a_version_that_nobody_knows_yet_is_named() -> None:
+    newest = catalog().engine_file("vllm").newest
+    assert f"constants of vllm {newest}, the newest known" in started(engine_version="99.1").defaults
+    assert started(engine_version=f"{newest}.1").defaults == ("max_num_seqs 1024",)
+
+
+@pytest.mark.parametrize(
     ("changes", "layout"),
     [
         ({"tp": "", "n_gpus": "4"}, (4, 1)),
@@ -126,7 +162,7 @@ def test_stated_memory_wins_over_the_catalog() -> None:
         ({"tp": "128", "n_gpus": ""}, "more than 64 GPUs", True),
         ({"max_model_len": "-1"}, "max_model_len -1 is no count", True),
         ({"max_model_len": "inf"}, "max_model_len `inf` is no number", True),
-        ({"gpu_memory_utilization": "1.2"}, "is no share of memory", True),
+        ({"gpu_memory_utilization": "1.2"}, "1.2 is no share of memory above 0 (at most 1)", True),
         ({"gpu_memory_utilization": "high"}, "gpu_memory_utilization `high` is no number", True),
         ({"total_gpu_gib": "0.1"}, "total_gpu_gib 0.1 is no memory of a card", True),
         ({"total_gpu_gib": "1e300"}, "total_gpu_gib 1e300 is no memory of a card", True),
@@ -147,6 +183,12 @@ def test_stated_memory_wins_over_the_catalog() -> None:
         ({"weights_gib_per_gpu": "40", "kv_gib_per_gpu": "45"}, "are 85 GiB together, more than the card", True),
         ({"kv_tokens": "4e9"}, "kv_tokens 4e+09 is more than the card holds (79.19 GiB, at most ", True),
         ({"max_concurrency": "58110"}, "max_concurrency 58,110 is more than the card holds", True),
+        ({"kv_tokens": "0"}, "kv_tokens 0 is no count", True),
+        ({"max_concurrency": "0", "outcome": ""}, "max_concurrency 0 is no count", True),
+        ({"kv_gib_per_gpu": "0"}, "kv_gib_per_gpu 0 is no size", True),
+        ({"kv_tokens": "1"}, "kv_tokens 1 contradicts kv_gib_per_gpu 58.11, which holds about 4.76e+05", True),
+        ({"max_concurrency": "0.5"}, "max_concurrency 0.5 contradicts kv_gib_per_gpu 58.11", True),
+        ({"kv_gib_per_gpu": "1"}, "kv_tokens 476,000 contradicts kv_gib_per_gpu 1, which holds about 8,192", True),
         ({"kv_tokens": "many"}, "kv_tokens `many` is no number", True),
         ({"kv_gib_per_gpu": "inf"}, "kv_gib_per_gpu `inf` is no number", True),
         ({"outcome": "perhaps"}, "outcome `perhaps` is not known; it begins with ok, oom or kv too small", True),
@@ -214,6 +256,25 @@ def test_other_spellings_are_no_numbers(text: str) -> None:
 def test_what_is_short_of_a_cache_is_below_zero_where_the_start_failed() -> None:
     seen = measured(row(kv_gib_per_gpu="-1.44", outcome="kv too small"), 80.0)
     assert seen.kv_gib == -1.44
+    nothing = row(kv_tokens="0", max_concurrency="0", kv_gib_per_gpu="-1.44", outcome="kv too small")
+    assert set(validated(nothing).scored[0].errors) == {"weights_gib"}
+
+
+def test_a_log_that_is_there_twice_counts_once() -> None:
+    rows = [row(), {**row(), PLACE: "b.csv:9"}, row(case_id="H2")]
+    found = validated(*rows)
+    assert (len(found.scored), [s.place for s in found.skips]) == (2, ["b.csv:9"])
+    assert len(usable_logs(rows, catalog())) == 2
+
+
+def test_a_metric_that_no_row_has_shows_no_error() -> None:
+    found = validated(row(kv_tokens="", max_concurrency="", kv_gib_per_gpu=""))
+    assert [line.split()[0] for line in memory_text(found)[2:4]] == ["metric", "weights_gib"]
+    assert not any("kv_tokens" in line for line in memory_text(found))
+    data = memory_data(found)
+    assert data["scored"] == 1
+    assert data["metrics"]["kv_tokens"]["median_ape"] is None
+    assert data["metrics"]["weights_gib"]["median_ape"] is not None
     assert measured(row(cudagraph_gib="-0.42"), 80.0).graphs_gib == -0.42
 
 

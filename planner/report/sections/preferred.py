@@ -40,5 +40,8 @@ def _notes(found: Preferred) -> list[str]:
         return reasons
     if saving <= 0.0:
         return [*reasons, "No cheaper fleet was found."]
-    limit = f"up to {figures.share(found.stay_within)} more than the best one is allowed"
-    return [*reasons, f"The best fleet would save {figures.usd(saving)} per hour ({figures.share(share)}); {limit}."]
+    limit = f"up to {figures.share(found.stay_within)} more is allowed"
+    return [
+        *reasons,
+        f"The best fleet would save {figures.usd(saving)} per hour ({figures.share(share)} of its own cost); {limit}.",
+    ]

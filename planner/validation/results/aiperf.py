@@ -46,6 +46,8 @@ RECORDS = {
     "count": ("request_count",),
     "errors": ("error_request_count",),
 }
+SUMMARY = "error_summary"
+"""Kinds of errors with their counts: what versions without a record of the errors write."""
 STATISTICS = {"avg": "mean", "p50": "p50", "p99": "p99"}
 ARRIVALS = ("poisson", "constant", "gamma", "request_rate")
 """Phases that send at a rate."""
@@ -106,9 +108,22 @@ def _metric(run: Run, name: str, statistic: str, units: Mapping[str, float]) -> 
 
 
 def _check_losses(run: Run) -> None:
-    failed = _value(run, "errors", "avg", REQUESTS)
+    failed, place = _value(run, "errors", "avg", REQUESTS), RECORDS["errors"][0]
+    if failed is None and run.has(SUMMARY):
+        failed, place = _summed_errors(run), SUMMARY
     if failed is not None:
-        run.check_losses(failed, failed + (_value(run, "count", "avg", REQUESTS) or 0.0), RECORDS["errors"][0])
+        run.check_losses(failed, failed + (_value(run, "count", "avg", REQUESTS) or 0.0), place)
+
+
+def _summed_errors(run: Run) -> float:
+    """Return the number of errors in a list of their kinds. Raises `Unusable` for one without a count."""
+    if not isinstance(run.raw(SUMMARY), list):
+        raise run.refuse(f"`{SUMMARY}` is no list of errors with their counts", SUMMARY)
+    kinds = run.runs(SUMMARY)
+    uncounted = next((kind for kind in kinds if not kind.has("count")), None)
+    if uncounted is not None:
+        raise uncounted.refuse(f"`{SUMMARY}` has an error without a count")
+    return sum(kind.count("count") for kind in kinds)
 
 
 def _is_uniform(run: Run) -> bool:

@@ -26,6 +26,7 @@ NAME = "InferenceMAX"
 NEEDS = "hw, conc, tp, isl, osl and times or output_tput_per_gpu of a run without speculative decoding"
 RUNS = ""
 MILLI = 1e-3
+ROUNDING = 1.01
 GPUS = {
     "h100": "H100 SXM 80GB", "h200": "H200 SXM 141GB", "b200": "B200 180GB", "b300": "B300", "gb200": "GB200 192GB",
     "gb300": "GB300", "mi300x": "MI300X 192GB", "mi325x": "MI325X 256GB", "mi355x": "MI355X 288GB",
@@ -47,6 +48,7 @@ def rows(file: Run, run: Run) -> list[ResultRow]:  # noqa: ARG001
     if layout is None:
         return []
     cells, decoding = layout
+    _check_rates(run, decoding, float(cells["n_gpus"]))
     runner = run.text("hw")
     known = known_cells(
         engine=engine_label(run.text("framework"), run.text("image")),
@@ -75,6 +77,18 @@ def _layout(run: Run) -> tuple[dict[str, str], float] | None:
         return None
     extra = f"ep={shown(run.count('ep') or 1.0)};dp_attention={_truth(run.raw('dp_attention'))}"
     return {"tp": shown(ranks), "pp": "1", "n_gpus": shown(ranks), "parallel_extra": extra}, ranks
+
+
+def _check_rates(run: Run, decoding: float, gpus: float) -> None:
+    """Refuse outputs, over the GPUs that decode, that are more than all tokens, over all GPUs."""
+    output, everything = run.metric("output_tput_per_gpu"), run.metric("tput_per_gpu")
+    if not (isinstance(output, float) and isinstance(everything, float)):
+        return
+    if output * decoding > everything * gpus * ROUNDING:
+        raise run.refuse(
+            f"impossible: {output * decoding:,.6g} output tokens/s of {everything * gpus:,.6g} tokens/s in all",
+            "output_tput_per_gpu",
+        )
 
 
 def _split(run: Run) -> tuple[dict[str, str], float] | None:

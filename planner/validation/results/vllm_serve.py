@@ -34,6 +34,8 @@ NEEDS = (
 RUNS = ""
 STATISTICS = {"mean": "mean", "median": "p50", "p99": "p99"}
 MILLI = 1e-3
+RATE_ROUNDING = 0.05
+"""Share that a rate may differ from its tokens over its duration: wrappers of the tool round, and count warm-up."""
 
 
 def matches(data: Mapping[str, Any]) -> bool:
@@ -49,6 +51,7 @@ def rows(file: Run, run: Run) -> list[ResultRow]:  # noqa: ARG001
     if speculative is not None:
         raise run.refuse("speculative decoding is not modelled", speculative)
     _check_losses(run)
+    _check_rate(run)
     known = known_cells(
         date=iso_day(run.raw("date")),
         engine=engine_label(run.text("backend"), None),
@@ -85,9 +88,32 @@ def _burstiness(run: Run) -> str:
 
 
 def _check_losses(run: Run) -> None:
-    sent = run.whole("num_prompts")
+    """Refuse a run of many failures, or one whose counts do not add up. Old versions count the completed requests only."""
+    sent, done = run.whole("num_prompts"), run.count("completed")
     if sent is not None and run.has("completed"):
-        run.check_losses(sent - run.count("completed"), sent, "completed")
+        run.check_losses(sent - done, sent, "completed")
+    if not run.has("failed"):
+        return
+    failed = run.count("failed")
+    if sent is not None and done + failed != sent:
+        raise run.refuse(
+            f"impossible: {done:,.0f} completed and {failed:,.0f} failed requests of {sent:,.0f}", "failed"
+        )
+    run.check_losses(failed, done + failed, "failed")
+
+
+def _check_rate(run: Run) -> None:
+    """Refuse a rate that is not that of the tokens and the duration beside it."""
+    stated, duration = run.metric("output_throughput"), run.metric("duration")
+    tokens = run.metric("total_output_tokens")
+    if not (isinstance(stated, float) and isinstance(duration, float) and isinstance(tokens, float)):
+        return
+    if abs(stated * duration / tokens - 1.0) > RATE_ROUNDING:
+        raise run.refuse(
+            f"impossible: output_throughput {stated:,.6g}, {tokens:,.0f} output tokens in {duration:,.6g} s are"
+            f" {tokens / duration:,.6g}",
+            "output_throughput",
+        )
 
 
 def _losses(run: Run) -> str:
