@@ -10,7 +10,7 @@ from planner.catalog import Catalog
 from planner.physics.memory import EngineMemory, HbmBudget, Outcome, UnknownArchitecture, UnknownFormat, hbm_budget
 from planner.validation.cells import NotScored, Row
 from planner.validation.measured import GIB, Measured, check_counts, check_weights, measured
-from planner.validation.skips import Repeats, Skip, by_reason, skip
+from planner.validation.skips import CountedRows, Repeats, Skip, skip
 from planner.validation.start_up import StartUp, start_up
 
 METRICS = ("weights_gib", "kv_gib", "kv_tokens", "max_concurrency")
@@ -67,30 +67,13 @@ class Metric:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryValidation:
+class MemoryValidation(CountedRows):
     """The answer: how many rows there were, why some were skipped, and how far off the rest is."""
 
-    rows: int
-    skips: tuple[Skip, ...]
     scored: tuple[Scored, ...]
     metrics: Mapping[str, Metric]
     outcome_rows: int
     outcome_right: int
-
-    @property
-    def scorable(self) -> int:
-        """Number of rows that state enough."""
-        return self.rows - len(self.skips) + self.skipped_scorable
-
-    @property
-    def skipped(self) -> dict[str, int]:
-        """Rows that were not scored, by reason."""
-        return by_reason(self.skips)
-
-    @property
-    def skipped_scorable(self) -> int:
-        """Number of rows that state enough and were not scored all the same."""
-        return sum(s.scorable for s in self.skips)
 
     @property
     def outcome_accuracy(self) -> float:

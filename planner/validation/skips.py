@@ -52,6 +52,29 @@ def most_first(counts: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
+@dataclass(frozen=True, slots=True)
+class CountedRows:
+    """How many rows there were, and why some of them were not scored."""
+
+    rows: int
+    skips: tuple[Skip, ...]
+
+    @property
+    def scorable(self) -> int:
+        """Number of rows that state enough."""
+        return self.rows - len(self.skips) + self.skipped_scorable
+
+    @property
+    def skipped(self) -> dict[str, int]:
+        """Rows that were not scored, by reason."""
+        return by_reason(self.skips)
+
+    @property
+    def skipped_scorable(self) -> int:
+        """Number of rows that state enough and were not scored all the same."""
+        return sum(s.scorable for s in self.skips)
+
+
 def name_reason(kind: str, named: str, error: UnknownName) -> str:
     """Return why a label of a measurement means nothing in the catalog, with the names that it could stand for."""
     candidates = ", ".join(error.suggestions)

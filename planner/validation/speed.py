@@ -19,7 +19,7 @@ from planner.source import parse
 from planner.validation.calibration_file import calibration_text
 from planner.validation.cells import NotScored, Row
 from planner.validation.memory import percentile
-from planner.validation.skips import Repeats, Skip, by_reason, skip
+from planner.validation.skips import CountedRows, Repeats, Skip, skip
 from planner.validation.speed_fit import Fit, fit, make_problem, point_of
 from planner.validation.speed_levels import FIRST, LEVELLED, LeftOut, bands, leave_sources_out, line_of
 from planner.validation.speed_predict import Array, Batch, predict
@@ -83,30 +83,13 @@ def furthest_off(rows: Sequence[SpeedRow], residuals: Array, most: int) -> tuple
 
 
 @dataclass(frozen=True, slots=True)
-class SpeedValidation:
+class SpeedValidation(CountedRows):
     """The answer of `planner validate` for speed measurements; `coverage` maps line of the bands and kind to the share in it."""
 
-    rows: int
-    skips: tuple[Skip, ...]
     scored: int
     metrics: Mapping[str, SpeedMetric]
     coverage: Mapping[str, Mapping[str, tuple[int, float]]]
     worst: tuple[Missed, ...] = ()
-
-    @property
-    def scorable(self) -> int:
-        """Number of rows that state enough."""
-        return self.rows - len(self.skips) + self.skipped_scorable
-
-    @property
-    def skipped(self) -> dict[str, int]:
-        """Rows that were not scored, by reason."""
-        return by_reason(self.skips)
-
-    @property
-    def skipped_scorable(self) -> int:
-        """Number of rows that state enough and were not scored all the same."""
-        return sum(s.scorable for s in self.skips)
 
 
 @dataclass(frozen=True, slots=True)

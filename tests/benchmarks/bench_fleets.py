@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -71,14 +72,16 @@ def ran(command: Sequence[str], most_s: float) -> Ran:
     """Run a process to its end, or stop it after `most_s` seconds with one interrupt, as a user would."""
     with tempfile.TemporaryFile() as out:
         started = time.perf_counter()
-        child = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL, cwd=ROOT, start_new_session=True)
+        child = subprocess.Popen(
+            command, stdout=out, stderr=subprocess.DEVNULL, cwd=ROOT, start_new_session=True, preexec_fn=_listening
+        )
         while True:
             pid, status, used = os.wait4(child.pid, os.WNOHANG)
             elapsed_s = time.perf_counter() - started
             if pid:
                 break
             if elapsed_s > most_s:
-                os.kill(child.pid, 2)
+                os.kill(child.pid, signal.SIGINT)
                 pid, status, used = os.wait4(child.pid, 0)
                 elapsed_s = time.perf_counter() - started
                 break
@@ -86,6 +89,11 @@ def ran(command: Sequence[str], most_s: float) -> Ran:
         child.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
         return Ran(elapsed_s, used.ru_maxrss * 1024.0, child.returncode, out.read())
+
+
+def _listening() -> None:
+    """Let a process stop at interrupts, which jobs in the background ignore."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def specs(case: Case, program: Path, first: int, folder: Path) -> Iterator[tuple[int, Path]]:
