@@ -221,9 +221,10 @@ class Search:
 
         While models are lowered they are searched roughly, so that little is spent on what does not last.
         """
-        self._price_all(self.prices, (), aim, least_gap=ROUGH_GAP)
-        self._choose(aim)
-        self._root = {}
+        if not self.plans:
+            self._price_all(self.prices, (), aim, least_gap=ROUGH_GAP)
+            self._choose(aim)
+            self._root, self._priced = {}, {}
         bound = self._price_all(self.prices, (), aim)
         self.unserved = tuple(m for m in sorted(self.blocks) if not self._is_served(m, aim))
         if self.unserved:
