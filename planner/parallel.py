@@ -16,6 +16,7 @@ from typing import Generic, TypeVar
 from planner.diagnostics import Diagnostic, DiagnosticError
 
 WORKERS_VARIABLE = "PLANNER_WORKERS"
+LEAST_MODELS_SHARED_OUT = 8  # fewer are rated sooner in this process than workers start
 _CAN_FORK = (
     "fork" in multiprocessing.get_all_start_methods() and sys.platform != "darwin"
 )  # Apple's libraries forbid it

@@ -28,11 +28,10 @@ from planner.candidates.types import (
     Supply,
 )
 from planner.catalog import Catalog
-from planner.parallel import in_order
+from planner.parallel import LEAST_MODELS_SHARED_OUT, in_order
 from planner.spec import FleetSpec
 
 SELECTOR_RULE = "selector"
-LEAST_MODELS_SHARED_OUT = 8  # fewer are rated sooner in this process than workers start
 NOWHERE = "no nodes on offer that hold it are allowed for any workload that it serves"
 Cells = Mapping[tuple[str, tuple[str, ...]], tuple[str, ...]]
 Rated = tuple[list[Candidate], list[Rejection], dict[str, str]]

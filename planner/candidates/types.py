@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -314,3 +314,10 @@ class CandidateTable:
     rejections: tuple[Rejection, ...]
     rejection_counts: Mapping[str, int]
     assumptions: tuple[Assumption, ...] = field(default=())
+
+    def by_model(self) -> dict[str, CandidateTable]:
+        """Return, for each model, the table with the candidates of that model alone."""
+        own: dict[str, list[Candidate]] = {name: [] for name in self.models}
+        for candidate in self.candidates:
+            own[candidate.shape.model].append(candidate)
+        return {name: replace(self, models={name: self.models[name]}, candidates=tuple(own[name])) for name in own}

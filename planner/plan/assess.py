@@ -9,7 +9,8 @@ import numpy as np
 
 from planner.candidates.pairs import Indices, ShapeArrays, kv_load, make_pairs
 from planner.candidates.sharing import lengths_of, mixture
-from planner.candidates.types import Array, ResolvedModel, ResolvedWorkload, Shape
+from planner.candidates.types import Array, CandidateTable, ResolvedModel, ResolvedWorkload, Shape
+from planner.parallel import LEAST_MODELS_SHARED_OUT, in_order
 from planner.physics.constants import SpeedConstants
 from planner.physics.latency import (
     LONE_REPLICA_FACTOR,
@@ -25,7 +26,8 @@ from planner.physics.latency import (
 )
 from planner.physics.speed import resource_seconds, step_s
 
-SHARE_STEPS = 64  # shares of a pool's traffic that are tried when it misses a limit
+SHARE_STEPS = 64  # shares of a pool's traffic that are told apart when it misses a limit
+COARSE_STEPS = 8  # those that are tried first: the fine ones are tried above the largest of them that holds
 SHOWN = (("ttft", 0.50), ("ttft", 0.95), ("tpot", 0.50), ("tpot", 0.95))
 LATENCY_RTOL = 1e-6  # a prediction this close above its limit is on it: both come from a bisection
 
@@ -80,6 +82,18 @@ def assess(
     if not pools:
         return []
     return states(workloads, pools, load_pools(model, workloads, pools, constants))
+
+
+def assess_models(
+    table: CandidateTable, loads: Mapping[str, Sequence[PoolLoad]], constants: SpeedConstants
+) -> dict[str, list[PoolState]]:
+    """Rate the pools of several models, given by model, each at its own mix."""
+
+    def rated(name: str) -> list[PoolState]:
+        return assess(table.models[name], table.workloads, loads[name], constants)
+
+    names = list(loads)
+    return dict(zip(names, in_order(rated, names, least_items=LEAST_MODELS_SHARED_OUT), strict=True))
 
 
 def states(workloads: Mapping[str, ResolvedWorkload], pools: Sequence[PoolLoad], at: LoadedPools) -> list[PoolState]:
@@ -238,11 +252,10 @@ def largest_share(
     model: ResolvedModel, workloads: Mapping[str, ResolvedWorkload], pool: PoolLoad, constants: SpeedConstants
 ) -> float:
     """Return the largest share (0 to 1) of its traffic that a pool bears within all limits, at the same mix."""
-    shares = np.linspace(0.0, 1.0, SHARE_STEPS + 1)[1:-1]
-    tried = [replace(pool, rates={w: share * r for w, r in pool.rates.items()}) for share in shares.tolist()]
-    held = [
-        share
-        for share, miss in zip(shares.tolist(), missed(model, workloads, tried, constants), strict=True)
-        if not miss
-    ]
-    return max(held, default=0.0)
+    low = 0
+    for step in (SHARE_STEPS // COARSE_STEPS, 1):
+        steps = range(low + step, min(low + COARSE_STEPS * step, SHARE_STEPS), step)
+        tried = [replace(pool, rates={w: i / SHARE_STEPS * r for w, r in pool.rates.items()}) for i in steps]
+        misses = missed(model, workloads, tried, constants)
+        low = max((i for i, miss in zip(steps, misses, strict=True) if not miss), default=low)
+    return low / SHARE_STEPS

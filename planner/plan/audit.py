@@ -5,7 +5,7 @@ Nothing here looks at the program, its rows or the solver's word: shapes are reb
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,37 +35,67 @@ class _Audit:
     constants: SpeedConstants
     reroutes: Mapping[str, Rates]
 
-    @property
+    @cached_property
     def offers(self) -> dict[str, PricedOffer]:
         return {o.name: o for o in self.table.supply.offers}
 
     @cached_property
     def pools(self) -> list[Pool]:
         """Pools whose shape is a candidate of their model; the others are violations of their own."""
-        return [p for p in self.plan.pools if _shape_of(self.table, p) is not None]
+        return [p for p in self.plan.pools if _key(p) in self._shapes]
 
     def pools_of(self, model: str) -> list[Pool]:
-        return [p for p in self.pools if p.model == model]
+        return self._pools_by_model.get(model, [])
 
     def shape(self, pool: Pool) -> Shape:
-        shape = _shape_of(self.table, pool)
-        assert shape is not None
-        return shape
+        return self._shapes[_key(pool)]
+
+    def workloads_of(self, model: str) -> list[str]:
+        return self._workloads_by_model.get(model, [])
+
+    @cached_property
+    def _workloads_by_model(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = defaultdict(list)
+        for name, workload in self.spec.workloads.items():
+            found[workload.model].append(name)
+        return dict(found)
+
+    def knows(self, pool: Pool) -> bool:
+        return _key(pool) in self._shapes
+
+    def allowed(self, pool: Pool) -> frozenset[str]:
+        """Return the offers that all workloads of a pool are allowed on."""
+        served = tuple(sorted(pool.workloads))
+        if served not in self._allowed:
+            self._allowed[served] = frozenset(
+                name for name, offer in self.offers.items() if all(_admitted(self, w, offer) for w in served)
+            )
+        return self._allowed[served]
+
+    @cached_property
+    def _allowed(self) -> dict[tuple[str, ...], frozenset[str]]:
+        return {}
+
+    @cached_property
+    def _shapes(self) -> dict[tuple[object, ...], Shape]:
+        found: dict[tuple[object, ...], Shape] = {}
+        for shape in (c.shape for c in self.table.candidates):
+            layout = shape.layout
+            own = (layout.tensor, layout.pipeline, layout.expert, layout.attention_data)
+            found.setdefault((shape.model, shape.gpu, shape.weights, shape.kv_cache, *own), shape)
+        return found
+
+    @cached_property
+    def _pools_by_model(self) -> dict[str, list[Pool]]:
+        found: dict[str, list[Pool]] = defaultdict(list)
+        for pool in self.pools:
+            found[pool.model].append(pool)
+        return dict(found)
 
 
-def _shape_of(table: CandidateTable, pool: Pool) -> Shape | None:
-    layout = (
-        pool.tensor_parallel,
-        pool.pipeline_parallel,
-        pool.expert_parallel,
-        pool.attention_data_parallel,
-    )
-    shapes = (c.shape for c in table.candidates if c.shape.model == pool.model)
-    for s in shapes:
-        own = (s.layout.tensor, s.layout.pipeline, s.layout.expert, s.layout.attention_data)
-        if own == layout and (s.gpu, s.weights, s.kv_cache) == (pool.gpu, pool.weights, pool.kv_cache):
-            return s
-    return None
+def _key(pool: Pool) -> tuple[object, ...]:
+    layout = (pool.tensor_parallel, pool.pipeline_parallel, pool.expert_parallel, pool.attention_data_parallel)
+    return (pool.model, pool.gpu, pool.weights, pool.kv_cache, *layout)
 
 
 def audit(
@@ -109,7 +139,7 @@ def _budget(a: _Audit) -> Iterator[Violation]:
 def _candidates(a: _Audit) -> Iterator[Violation]:
     """Every pool is of a shape that the rules leave to its model."""
     for pool in a.plan.pools:
-        if _shape_of(a.table, pool) is None:
+        if not a.knows(pool):
             yield Violation("shape", pool.name, "no candidate of its model has this GPU, layout and formats")
 
 
@@ -175,12 +205,11 @@ class _Bin:
 
 def _fitting(a: _Audit, pool: Pool, bins: list[_Bin]) -> list[_Bin]:
     """Return the nodes that may hold some of the pool, by GPU type and by the selectors of all its workloads."""
-    allowed = {b.offer.name for b in bins if all(_admitted(a, w, b.offer) for w in pool.workloads)}
     return [
         b
         for b in bins
         if b.offer.gpu == pool.gpu
-        and b.offer.name in allowed
+        and b.offer.name in a.allowed(pool)
         and b.offer.is_spot == pool.spot
         and pool.gpus_per_node in (None, b.offer.gpus_per_node)
     ]
@@ -191,13 +220,14 @@ def _placed(a: _Audit, pool: Pool, bins: list[_Bin]) -> Iterator[Violation]:
     shape = a.shape(pool)
     for place in pool.placement:
         here = [b for b in bins if (b.offer.provider, b.offer.region) == (place.provider, place.region)]
-        if any(b.offer.gpu == pool.gpu for b in here) and not _fitting(a, pool, here):
+        fitting = _fitting(a, pool, here)
+        if any(b.offer.gpu == pool.gpu for b in here) and not fitting:
             yield Violation(
                 "selector", pool.name, f"{place.provider}/{place.region} has no node allowed for its workloads"
             )
             continue
         for replica in range(place.replicas):
-            able = [b for b in _fitting(a, pool, here) if b.free >= shape.node_gpus]
+            able = [b for b in fitting if b.free >= shape.node_gpus]
             if shape.nodes_spanned > 1:
                 able = [b for b in able if b.free == b.offer.gpus_per_node == shape.node_gpus]
             able.sort(key=lambda b: (b.free, b.offer.name))
@@ -363,8 +393,8 @@ def _rerouted_demand(a: _Audit, model: str, lost: str, rates: Rates) -> Iterator
     served: Counter[str] = Counter()
     for own in rates.values():
         served.update(own)
-    for name, workload in a.spec.workloads.items():
-        due = workload.traffic.peak_requests_per_s() if workload.model == model else 0.0
+    for name in a.workloads_of(model):
+        due = a.spec.workloads[name].traffic.peak_requests_per_s()
         if served[name] < due * (1.0 - RATE_RTOL):
             yield Violation("spare", lost, f"{name}: {served[name]:g} of {due:g} req/s are served when this is lost")
 

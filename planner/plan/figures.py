@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from planner.candidates.types import CandidateTable, PricedOffer, Shape
 from planner.physics.constants import SpeedConstants
-from planner.plan.assess import PoolLoad, PoolState, assess
+from planner.plan.assess import PoolLoad, PoolState, assess_models
 from planner.plan.schema import Objective, Plan, Pool, WorkloadPlan
 from planner.spec import FleetSpec
 
@@ -144,12 +144,15 @@ def _states(
     shape_of: Callable[[Pool], Shape],
     constants: SpeedConstants,
 ) -> list[tuple[Pool, PoolState]]:
-    found: list[tuple[Pool, PoolState]] = []
-    for name, model in table.models.items():
-        own = [p for p in pools if p.model == name]
-        loads = [PoolLoad(p.name, shape_of(p), p.max_num_seqs, p.replicas, p.workloads) for p in own]
-        found += zip(own, assess(model, table.workloads, loads, constants), strict=True)
-    return found
+    own: dict[str, list[Pool]] = {}
+    for pool in pools:
+        own.setdefault(pool.model, []).append(pool)
+    loads = {
+        name: [PoolLoad(p.name, shape_of(p), p.max_num_seqs, p.replicas, p.workloads) for p in of_model]
+        for name, of_model in own.items()
+    }
+    states = assess_models(table, loads, constants)
+    return [each for name, of_model in own.items() for each in zip(of_model, states[name], strict=True)]
 
 
 def _workload(

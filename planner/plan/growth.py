@@ -8,12 +8,13 @@ from functools import cached_property
 from itertools import takewhile
 
 from planner.candidates.types import CandidateTable
+from planner.parallel import LEAST_MODELS_SHARED_OUT, in_order
 from planner.physics.constants import SpeedConstants
 from planner.plan.assess import PoolLoad, missed
 from planner.plan.pools import pool_loads
-from planner.plan.rerate import degraded, routes
+from planner.plan.rerate import degraded, of_model, routes
 from planner.plan.reroute import reroutes
-from planner.program.data import Column, Demand, FleetProblem, Outage, spares_by_candidate
+from planner.program.data import Column, Demand, FleetProblem, Outage, by_model, spares_by_candidate
 from planner.solve.outcome import Solution
 from planner.solve.routing import most_rate, route, route_outage, route_without
 
@@ -43,29 +44,39 @@ def growth_of(table: CandidateTable, problem: FleetProblem, solution: Solution, 
     The program's rows say how far at most. A pool whose mix shifts by it may miss a limit before: where several
     workloads share a model, demands up to there are tried, and the last one before any pool misses anything counts.
     """
+    tables = table.by_model()
+    fixed = [_FixedModel(m, tables[m], own, of_model(solution, own)) for m, own in by_model(problem).items()]
     capacity: dict[str, float] = {}
     next_step: dict[str, float] = {}
     factors: list[float] = []
-    for rule in problem.rules:
-        fixed = _FixedModel(rule.model, table, problem, solution)
-        demands = {d.workload: d.requests_per_s for d in problem.demands_of(rule.model)}
-        own = {w: fixed.capacity(w) for w in demands}
-        most = {(w,): fixed.rows_hold_to(w, own[w]) / demands[w] for w in demands} | {tuple(demands): fixed.factor()}
-        held = fixed.held({group: max(1.0, factor) for group, factor in most.items()}, constants)
-        capacity |= own
-        next_step |= {w: demands[w] * held[w,] for w in demands}
-        factors.append(held[tuple(demands)])
+    for own in in_order(lambda each: each.growth(constants), fixed, least_items=LEAST_MODELS_SHARED_OUT):
+        capacity |= own.capacity
+        next_step |= own.next_step
+        factors += [own.common_factor] if own.common_factor is not None else []
     return Growth(capacity, next_step, min(factors, default=None))
 
 
 @dataclass(frozen=True)
 class _FixedModel:
-    """The replicas of one model under other demands."""
+    """The replicas of one model under other demands: table, problem and solution are those of the model alone."""
 
     model: str
     table: CandidateTable
     problem: FleetProblem
     solution: Solution
+
+    def growth(self, constants: SpeedConstants) -> Growth:
+        demands = {d.workload: d.requests_per_s for d in self.demands}
+        capacity = {w: self.capacity(w) for w in demands}
+        most = {(w,): self.rows_hold_to(w, capacity[w]) / demands[w] for w in demands} | {tuple(demands): self.factor()}
+        held = self.held({group: max(1.0, factor) for group, factor in most.items()}, constants)
+        return Growth(capacity, {w: demands[w] * held[w,] for w in demands}, held[tuple(demands)])
+
+    @cached_property
+    def used(self) -> CandidateTable:
+        """The table with the candidates in use alone."""
+        own = tuple(c for c in self.table.candidates if c.name in self.solution.replicas)
+        return replace(self.table, candidates=own)
 
     @cached_property
     def demands(self) -> tuple[Demand, ...]:
@@ -132,19 +143,12 @@ class _FixedModel:
 
     def _loads(self, group: Group, factor: float) -> list[PoolLoad] | None:
         """Return the loads of all pools, whole and in every loss of spares; None where the rows do not carry them."""
-        own = {c.name for c in self.problem.columns_of(self.model)}
-        problem = scaled(_only(self.problem, self.model), dict.fromkeys(group, factor))
-        replicas = {name: n for name, n in self.solution.replicas.items() if name in own}
-        solution = replace(self.solution, replicas=replicas)
+        problem = scaled(self.problem, dict.fromkeys(group, factor))
+        solution = self.solution
         rates = routes(problem, solution.replicas)
         if rates is None:
             return None
-        alone = replace(
-            self.table,
-            models={self.model: self.table.models[self.model]},
-            candidates=tuple(c for c in self.table.candidates if c.name in replicas),
-        )
-        pools = pool_loads(alone, replace(solution, rates=rates))
+        pools = pool_loads(self.used, replace(solution, rates=rates))
         rerouted = reroutes(problem, solution, pools)
         if rerouted is None:
             return None
@@ -159,14 +163,3 @@ def scaled(problem: FleetProblem, factors: Mapping[str, float]) -> FleetProblem:
     """Return a program with the demand of some workloads multiplied."""
     demands = tuple(replace(d, requests_per_s=d.requests_per_s * factors.get(d.workload, 1.0)) for d in problem.demands)
     return replace(problem, demands=demands)
-
-
-def _only(problem: FleetProblem, model: str) -> FleetProblem:
-    """Return a program with the candidates, demands and rules of one model alone."""
-    return replace(
-        problem,
-        columns=problem.columns_of(model),
-        demands=problem.demands_of(model),
-        rules=tuple(r for r in problem.rules if r.model == model),
-        outages=tuple(o for o in problem.outages if o.model == model),
-    )

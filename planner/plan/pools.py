@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from planner.candidates.types import Candidate, CandidateTable, ResolvedModel, S
 from planner.physics.constants import SpeedConstants
 from planner.physics.memory import HbmBudget, hbm_budget
 from planner.physics.types import Layout
-from planner.plan.assess import PoolLoad, PoolState, assess
+from planner.plan.assess import PoolLoad, PoolState, assess_models
 from planner.plan.levers import LEVERS, limited_by
 from planner.plan.schema import Engine, HbmBytes, Placement, PlanBand, Pool, Predicted, RowLoad
 from planner.program.data import FleetProblem
@@ -36,15 +36,21 @@ LoadedCandidate = tuple[Candidate, PoolLoad]
 def pool_loads(table: CandidateTable, solution: Solution) -> list[LoadedCandidate]:
     """Return the pools of a solution that serve something, named after their model and numbered where there are several."""
     found: list[LoadedCandidate] = []
-    for model in table.models:
-        used = [c for c in table.candidates if c.shape.model == model and solution.replicas.get(c.name, 0) > 0]
+    used_of: dict[str, list[Candidate]] = defaultdict(list)
+    for candidate in table.candidates:
+        if solution.replicas.get(candidate.name, 0) > 0:
+            used_of[candidate.shape.model].append(candidate)
+    rates: dict[str, dict[str, float]] = defaultdict(dict)
+    for (workload, name), rate in solution.rates.items():
+        rates[name][workload] = rate
+    for model, used in used_of.items():
         for number, candidate in enumerate(used, 1):
             load = PoolLoad(
                 name=model if len(used) == 1 else f"{model}-{number}",
                 shape=candidate.shape,
                 max_num_seqs=candidate.max_num_seqs,
                 replicas=solution.replicas[candidate.name],
-                rates=_rates(solution, candidate),
+                rates=rates[candidate.name],
             )
             found += [(candidate, load)] if load.rates else []
     return sorted(found, key=lambda pool: pool[1].name)
@@ -52,16 +58,22 @@ def pool_loads(table: CandidateTable, solution: Solution) -> list[LoadedCandidat
 
 def draft_pools(table: CandidateTable, pools: Sequence[LoadedCandidate], constants: SpeedConstants) -> list[PoolDraft]:
     """Return the pools with what they do under their load, sorted by name."""
-    drafts: list[PoolDraft] = []
-    for model in table.models.values():
-        own = [(c, load) for c, load in pools if c.shape.model == model.name]
-        states = assess(model, table.workloads, [load for _, load in own], constants)
-        drafts += [PoolDraft(c, load, state) for (c, load), state in zip(own, states, strict=True)]
+    grouped = pools_by_model(pools)
+    states = assess_models(table, {name: [load for _, load in own] for name, own in grouped.items()}, constants)
+    drafts = [
+        PoolDraft(c, load, state)
+        for name, own in grouped.items()
+        for (c, load), state in zip(own, states[name], strict=True)
+    ]
     return sorted(drafts, key=lambda d: d.load.name)
 
 
-def _rates(solution: Solution, candidate: Candidate) -> dict[str, float]:
-    return {w: rate for (w, c), rate in solution.rates.items() if c == candidate.name}
+def pools_by_model(pools: Sequence[LoadedCandidate]) -> dict[str, list[LoadedCandidate]]:
+    """Group pools by their model."""
+    found: dict[str, list[LoadedCandidate]] = defaultdict(list)
+    for candidate, load in pools:
+        found[candidate.shape.model].append((candidate, load))
+    return dict(found)
 
 
 def pool_costs(problem: FleetProblem, packing: Packing) -> dict[str, float]:
@@ -186,7 +198,7 @@ def hbm_bytes(budget: HbmBudget) -> HbmBytes:
 
 def _row_loads(problem: FleetProblem, draft: PoolDraft) -> tuple[float, ...]:
     """Return the load of each capacity row of a pool, as a share of what its replicas offer."""
-    column = next(c for c in problem.columns if c.name == draft.candidate.name)
+    column = problem.column(draft.candidate.name)
     services: Mapping[str, Service] = column.services
     rows = [row_needs(column, services[w]) for w in sorted(draft.load.rates)]
     rates = [draft.load.rates[w] for w in sorted(draft.load.rates)]
@@ -198,7 +210,7 @@ def _row_loads(problem: FleetProblem, draft: PoolDraft) -> tuple[float, ...]:
 
 def _rows(problem: FleetProblem, draft: PoolDraft) -> tuple[RowLoad, ...]:
     """Return the load of each capacity row in its own unit, over all replicas and GPUs of a pool."""
-    column = next(c for c in problem.columns if c.name == draft.candidate.name)
+    column = problem.column(draft.candidate.name)
     gpus = column.gpus / draft.candidate.shape.layout.attention_data  # of the GPUs that a figure stands for
     per_replica = (
         ("GB", column.kv_pool_bytes * gpus / 1e9),
@@ -217,7 +229,7 @@ def _rows(problem: FleetProblem, draft: PoolDraft) -> tuple[RowLoad, ...]:
 
 def _spares(problem: FleetProblem, solution: Solution, candidate: Candidate) -> int:
     """Count the replicas that a pool may lose while its model still carries the demand without headroom."""
-    column = next(c for c in problem.columns if c.name == candidate.name)
+    column = problem.column(candidate.name)
     spares = 0
     while spares < solution.replicas[candidate.name] and survives(problem, column, solution.replicas, spares + 1):
         spares += 1

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from planner.candidates.types import Candidate, CandidateTable, Service
+from planner.parallel import LEAST_MODELS_SHARED_OUT, in_order
 from planner.physics.constants import SpeedConstants
 from planner.plan.assess import PoolLoad, largest_share, missed
-from planner.plan.pools import LoadedCandidate, pool_loads
+from planner.plan.pools import LoadedCandidate, pool_loads, pools_by_model
 from planner.plan.reroute import Rates, reroutes
-from planner.program.data import FleetProblem, spares_by_candidate
+from planner.program.data import FleetProblem, by_model, spares_by_candidate
 from planner.program.problem import with_services
 from planner.solve.outcome import Solution
 from planner.solve.routing import route, spread
@@ -49,13 +50,12 @@ class Rating:
     @property
     def table(self) -> CandidateTable:
         """All candidates as they are rated now."""
-        own = {c.name: c for alone in self._alone.values() for c in alone.candidates}
-        return replace(self._first, candidates=tuple(own[c.name] for c in self._first.candidates))
+        return _together(self._first, list(self._alone.values()))
 
     @table.setter
     def table(self, table: CandidateTable) -> None:
         self._first = table
-        self._alone = {name: _alone(table, name) for name in table.models}
+        self._alone = table.by_model()
 
     def holds(self, problem: FleetProblem, replicas: Mapping[str, int]) -> bool:
         """Tell whether the pools of a model bear their mix; `replicas` (by candidate) carry its demand and are all it has."""
@@ -74,15 +74,7 @@ class Rating:
         if rates is None:
             raise ValueError("the replicas do not carry the demand")
         alone = Solution(replicas, {}, rates, {}, 0.0, 0.0)
-        return settle(self._alone[problem.rules[0].model], problem, alone, self._constants)
-
-
-def _alone(table: CandidateTable, model: str) -> CandidateTable:
-    return replace(
-        table,
-        models={model: table.models[model]},
-        candidates=tuple(c for c in table.candidates if c.shape.model == model),
-    )
+        return _settle_alone(self._alone[problem.rules[0].model], problem, alone, self._constants)
 
 
 def settle(
@@ -93,7 +85,61 @@ def settle(
     Capacities only fall: a pool that misses a limit is cut to the share of its traffic that it bears at its mix, then
     traffic is routed anew. The bound of the solution stays valid, since cuts only make the problem harder.
     """
-    changed: set[str] = set()
+    tables = table.by_model()
+    parts = [(tables[m], own, of_model(solution, own)) for m, own in by_model(problem).items()]
+    # Most hold as they are. Workers find out which; the others are settled here, as what they return is large.
+    held = in_order(lambda part: _losses_borne(*part, constants), parts, least_items=LEAST_MODELS_SHARED_OUT)
+    found = [
+        _settle_alone(*part, constants) if losses is None else Settled(*part, pool_loads(part[0], part[2]), losses)
+        for part, losses in zip(parts, held, strict=True)
+    ]
+    settled = [each for each in found if isinstance(each, Settled)]
+    changed = frozenset(
+        part[1].rules[0].model
+        for part, each in zip(parts, found, strict=True)
+        if isinstance(each, Unsettled) or each.table is not part[0]
+    )
+    if changed:
+        table = _together(table, [each.table for each in found])
+    if len(settled) < len(found):
+        return Unsettled(table, changed)
+    if changed:
+        problem = with_services(problem, table)
+        rates = {key: rate for each in settled for key, rate in each.solution.rates.items()}
+        solution = replace(solution, rates=dict(sorted(rates.items())))
+    pools = sorted((pool for each in settled for pool in each.pools), key=lambda pool: pool[1].name)
+    return Settled(table, problem, solution, pools, {lost: r for each in settled for lost, r in each.reroutes.items()})
+
+
+def of_model(solution: Solution, problem: FleetProblem) -> Solution:
+    """Return the replicas and rates of a solution that are those of a problem of one model; its cost is that of all."""
+    own = {c.name for c in problem.columns}
+    return replace(
+        solution,
+        replicas={name: n for name, n in solution.replicas.items() if name in own},
+        rates={key: rate for key, rate in solution.rates.items() if key[1] in own},
+    )
+
+
+def _together(table: CandidateTable, parts: Sequence[CandidateTable]) -> CandidateTable:
+    own = {c.name: c for part in parts for c in part.candidates}
+    return replace(table, candidates=tuple(own.get(c.name, c) for c in table.candidates))
+
+
+def _losses_borne(
+    table: CandidateTable, problem: FleetProblem, solution: Solution, constants: SpeedConstants
+) -> Mapping[str, Rates] | None:
+    """Return where traffic of one model goes in every loss; None where some pool misses a limit, whole or then."""
+    pools = pool_loads(table, solution)
+    rerouted = reroutes(problem, solution, pools)
+    if rerouted is None or _cuts(table, pools, degraded(pools, rerouted, problem), constants):
+        return None
+    return rerouted
+
+
+def _settle_alone(
+    table: CandidateTable, problem: FleetProblem, solution: Solution, constants: SpeedConstants
+) -> Settled | Unsettled:
     for _ in range(MOST_ROUTINGS):
         pools = pool_loads(table, solution)
         rerouted = reroutes(problem, solution, pools)
@@ -103,14 +149,13 @@ def settle(
             if rerouted is None:
                 break
             return Settled(table, problem, solution, pools, rerouted)
-        changed |= {c.shape.model for c, _ in pools if c.name in cuts}
         table = _corrected(table, cuts)
         problem = with_services(problem, table)
         rates = routes(problem, solution.replicas)
         if rates is None:
             break
         solution = replace(solution, rates=rates)
-    return Unsettled(table, frozenset(changed or {m.name for m in table.models.values()}))
+    return Unsettled(table, frozenset(table.models))
 
 
 def routes(problem: FleetProblem, replicas: Mapping[str, int]) -> dict[tuple[str, str], float] | None:
@@ -145,8 +190,8 @@ def _cuts(
     cuts: dict[str, float] = {}
     by_pool = {load.name: candidate for candidate, load in pools}
     loads = [*pools, *((by_pool[load.name], load) for load in short)]
-    for model in table.models.values():
-        own = [(c, load) for c, load in loads if c.shape.model == model.name]
+    for name, own in pools_by_model(loads).items():
+        model = table.models[name]
         misses = missed(model, table.workloads, [load for _, load in own], constants)
         for (candidate, load), miss in zip(own, misses, strict=True):
             if miss:

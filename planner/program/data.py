@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TypeVar
 
 from planner.candidates.types import PricedOffer, Service, Stock
 
@@ -189,7 +191,7 @@ class Kept:
     is_fixed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FleetProblem:
     """Everything the program is compiled from. All tuples are sorted by name; nothing else decides the answer.
 
@@ -221,11 +223,37 @@ class FleetProblem:
 
     def columns_of(self, model: str) -> tuple[Column, ...]:
         """Return the candidates of one model."""
-        return tuple(c for c in self.columns if c.model == model)
+        return self._columns_by_model.get(model, ())
 
     def demands_of(self, model: str) -> tuple[Demand, ...]:
         """Return the demands of one model."""
-        return tuple(d for d in self.demands if d.model == model)
+        return self._demands_by_model.get(model, ())
+
+    def column(self, name: str) -> Column:
+        """Return the candidate of a name."""
+        return self._columns_by_name[name]
+
+    @cached_property
+    def _columns_by_name(self) -> dict[str, Column]:
+        return {c.name: c for c in self.columns}
+
+    @cached_property
+    def _columns_by_model(self) -> dict[str, tuple[Column, ...]]:
+        return _by_model(self.columns)
+
+    @cached_property
+    def _demands_by_model(self) -> dict[str, tuple[Demand, ...]]:
+        return _by_model(self.demands)
+
+
+Owned = TypeVar("Owned", Column, Demand, BlockBound, CoverWeights, Outage)
+
+
+def _by_model(items: Iterable[Owned]) -> dict[str, tuple[Owned, ...]]:
+    found: dict[str, list[Owned]] = defaultdict(list)
+    for item in items:
+        found[item.model].append(item)
+    return {model: tuple(own) for model, own in found.items()}
 
 
 def spares_by_candidate(problem: FleetProblem) -> dict[str, int]:
@@ -236,30 +264,20 @@ def spares_by_candidate(problem: FleetProblem) -> dict[str, int]:
 
 def by_model(problem: FleetProblem) -> dict[str, FleetProblem]:
     """Return, for each model, the problem with everything about the other models left out; supply stays."""
-    columns: dict[str, list[Column]] = defaultdict(list)
-    demands: dict[str, list[Demand]] = defaultdict(list)
-    bounds: dict[str, list[BlockBound]] = defaultdict(list)
-    weights: dict[str, list[CoverWeights]] = defaultdict(list)
-    for column in problem.columns:
-        columns[column.model].append(column)
-    for demand in problem.demands:
-        demands[demand.model].append(demand)
-    for bound in problem.block_bounds:
-        bounds[bound.model].append(bound)
-    for found in problem.cover_weights:
-        weights[found.model].append(found)
+    bounds, weights = _by_model(problem.block_bounds), _by_model(problem.cover_weights)
+    outages, routed = _by_model(problem.outages), _by_model(problem.routed_outages)
     losses = set(problem.losses)
     return {
         rule.model: replace(
             problem,
-            columns=tuple(columns[rule.model]),
-            demands=tuple(demands[rule.model]),
+            columns=problem.columns_of(rule.model),
+            demands=problem.demands_of(rule.model),
             rules=(rule,),
-            losses=tuple(c.name for c in columns[rule.model] if c.name in losses),
-            block_bounds=tuple(bounds[rule.model]),
-            cover_weights=tuple(weights[rule.model]),
-            outages=tuple(o for o in problem.outages if o.model == rule.model),
-            routed_outages=tuple(o for o in problem.routed_outages if o.model == rule.model),
+            losses=tuple(c.name for c in problem.columns_of(rule.model) if c.name in losses),
+            block_bounds=bounds.get(rule.model, ()),
+            cover_weights=weights.get(rule.model, ()),
+            outages=outages.get(rule.model, ()),
+            routed_outages=routed.get(rule.model, ()),
         )
         for rule in problem.rules
     }
