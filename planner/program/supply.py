@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from planner.program.compile import CompiledProgram, compile_model
@@ -33,18 +33,50 @@ class Size:
         return f"{'+'.join(self.cells)}/{self.node_gpus}x{self.nodes_spanned}"
 
 
-def sizes_of(columns: Iterable[Column]) -> tuple[Size, ...]:
-    """Return the sizes that replicas of the candidates have, sorted."""
-    return tuple(sorted({Size.of(c) for c in columns}))
+@dataclass(frozen=True)
+class Needs:
+    """Replicas of each size beyond which some cheapest fleet does not go, and the `penalty` of so many of each candidate."""
+
+    most: Mapping[Size, int]
+    penalty: float
+
+    @classmethod
+    def of(cls, problem: FleetProblem) -> Needs:
+        """Return what the models of a problem need at most.
+
+        Among candidates that serve the same workloads of a model, any one could do what all of them do on as many nodes.
+        Where shares of the cost are limited, every one may be had for the nodes that it lets buy.
+        """
+        most_of = ProgramIndex(problem).most_replicas
+        alike: dict[tuple[Size, str, object], int] = defaultdict(int)
+        for column in problem.columns:
+            own = column.name if problem.cost_shares else frozenset(column.services)
+            key = (Size.of(column), column.model, own)
+            alike[key] = max(alike[key], most_of[column.name])
+        most: dict[Size, int] = defaultdict(int)
+        for (size, *_), count in alike.items():
+            most[size] += count
+        return cls(dict(most), sum(c.penalty * most_of[c.name] for c in problem.columns))
+
+    @classmethod
+    def together(cls, parts: Iterable[Needs]) -> Needs:
+        """Return what several models need at most."""
+        most: dict[Size, int] = defaultdict(int)
+        penalty = 0.0
+        for part in parts:
+            penalty += part.penalty
+            for size, count in part.most.items():
+                most[size] += count
+        return cls(dict(most), penalty)
 
 
-def compile_supply(problem: FleetProblem, blocks: Sequence[FleetProblem] = ()) -> CompiledProgram:
+def compile_supply(problem: FleetProblem, needs: Needs, blocks: Sequence[FleetProblem] = ()) -> CompiledProgram:
     """Compile every row that couples models, over stand-ins: one candidate for each size, which serves nothing.
 
     The column `replicas[Size.name]` counts all replicas of that size in the fleet, except those of the models in `blocks`
     (problems of one model each), which the program holds with all their candidates and rows.
     """
-    most = _most_replicas(problem)
+    most = needs.most
     stated = replace(
         problem,
         columns=(*(c for b in blocks for c in b.columns), *(_stand_in(size) for size in sorted(most))),
@@ -60,25 +92,6 @@ def compile_supply(problem: FleetProblem, blocks: Sequence[FleetProblem] = ()) -
         cover_weights=tuple(w for b in blocks for w in b.cover_weights),
     )
     return compile_model(build_supply(stated))
-
-
-def _most_replicas(problem: FleetProblem) -> dict[Size, int]:
-    """Return the replicas of each size beyond which some cheapest fleet does not go.
-
-    Among candidates that serve the same workloads of a model, any one could do what all of them do on as many nodes. Where
-    shares of the cost are limited, every one may be had for the nodes that it lets buy.
-    """
-    index = ProgramIndex(problem)
-    alike: dict[tuple[object, ...], int] = defaultdict(int)
-    for column in problem.columns:
-        own = column.name if problem.cost_shares else frozenset(column.services)
-        key = (Size.of(column), column.model, own)
-        alike[key] = max(alike[key], index.most_replicas[column.name])
-    most: dict[Size, int] = defaultdict(int)
-    for (size, *_), count in alike.items():
-        assert isinstance(size, Size)
-        most[size] += count
-    return most
 
 
 def _stand_in(size: Size) -> Column:

@@ -11,8 +11,7 @@ from scipy.sparse import block_array, coo_array, csr_array
 
 from planner.program.compile import CompiledProgram
 from planner.program.data import FleetProblem
-from planner.program.index import ProgramIndex
-from planner.program.supply import Size, compile_supply, sizes_of
+from planner.program.supply import Needs, Size, compile_supply
 from planner.solve.highs import Effort, Status, minimise
 from planner.solve.pricing import BlockPlan
 from planner.solve.tolerance import to_count
@@ -61,16 +60,18 @@ class Fleet:
 class Supply:
     """The supply program of a problem, with what the master needs to know of its columns."""
 
-    def __init__(self, problem: FleetProblem, blocks: Sequence[FleetProblem] = ()) -> None:
-        """Compile the rows about nodes, and with them the whole of the models in `blocks`, problems of one model each."""
-        self.program = compile_supply(problem, blocks)
-        self.sizes = sizes_of(problem.columns)
+    def __init__(self, problem: FleetProblem, needs: Needs, blocks: Sequence[FleetProblem] = ()) -> None:
+        """Compile the rows about nodes, and with them the whole of the models in `blocks`, problems of one model each.
+
+        `needs` are those of all models.
+        """
+        self.program = compile_supply(problem, needs, blocks)
+        self.sizes = tuple(sorted(needs.most))
         place = {key: i for i, (name, key) in enumerate(self.program.columns) if name == "replicas"}
         self.replicas_at = np.array([place[size.name] for size in self.sizes], dtype=int)
         # Where shares of the cost are limited, nodes are bought for replicas that there are, not for ever more of them.
         self.is_exact = bool(problem.cost_shares)
-        most = ProgramIndex(problem).most_replicas
-        self.most_penalty = sum(c.penalty * most[c.name] for c in problem.columns)
+        self.most_penalty = needs.penalty
         self._groups = _node_groups(problem, self.program)
         self._singles = tuple((i,) for i, (name, _) in enumerate(self.program.columns) if name == "nodes")
 

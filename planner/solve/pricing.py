@@ -14,7 +14,7 @@ from planner.program.compile import CompiledProgram, compile_model
 from planner.program.data import Column, FleetProblem, penalties
 from planner.program.fleet import build_block
 from planner.program.index import ProgramIndex
-from planner.program.supply import Size
+from planner.program.supply import Needs, Size
 from planner.solve.highs import Answer, Effort, Status, minimise
 from planner.solve.replacement import copies_to_replace, worth_keeping
 from planner.solve.routing import route
@@ -122,6 +122,11 @@ class Block:
             if gpu not in best or plan.cost_at(prices) < best[gpu].cost_at(prices):
                 best[gpu] = plan
         return [best[gpu] for gpu in sorted(best)]
+
+    @cached_property
+    def needs(self) -> Needs:
+        """The most replicas that the model may need."""
+        return Needs.of(self.problem)
 
     @cached_property
     def sizes(self) -> tuple[Size, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from planner.program.data import FleetProblem
-from planner.program.supply import Size
+from planner.program.supply import Needs, Size
 from planner.solve.highs import Effort
 from planner.solve.master import Fleet, Supply, whole_master
 from planner.solve.pricing import Block, BlockPlan
@@ -14,6 +14,7 @@ from planner.solve.pricing import Block, BlockPlan
 
 def replanned(
     problem: FleetProblem,
+    needs: Needs,
     blocks: Sequence[Block],
     plans: Sequence[BlockPlan],
     names: Collection[str],
@@ -32,7 +33,7 @@ def replanned(
         )
         for b in blocks
     ]
-    fleet = whole_master(Supply(problem, alone), plans, caps, effort)
+    fleet = whole_master(Supply(problem, needs, alone), plans, caps, effort)
     if fleet is None:
         return None
     anew = [b.plan_of({c.name: fleet.replicas.get(c.name, 0) for c in b.columns}) for b in blocks]

@@ -16,7 +16,7 @@ import numpy as np
 
 from planner.program.compile import compile_problem
 from planner.program.data import BlockBound, FleetProblem, by_model
-from planner.program.supply import Size
+from planner.program.supply import Needs, Size
 from planner.solve.highs import Effort, Status, minimise
 from planner.solve.master import Cut, Fleet, Relaxed, Supply, relaxed_master, whole_master
 from planner.solve.merge import merged_alone
@@ -96,7 +96,8 @@ class Search:
     def of(cls, problem: FleetProblem, rating: Rating) -> Search:
         """Start a search: nothing is known but the prices of GPUs on full nodes."""
         blocks = {model: Block(alone) for model, alone in by_model(problem).items()}
-        return cls(problem, Supply(problem), blocks, prices_alone(problem), rating)
+        needs = Needs.together(block.needs for block in blocks.values())
+        return cls(problem, Supply(problem, needs), blocks, prices_alone(problem), rating)
 
     def run(self, aim: Aim, branches: int = MOST_BRANCHES) -> None:
         """Search until the gap is reached, or a limit is. `best`, `bound` and `unserved` say what was found.
@@ -168,7 +169,10 @@ class Search:
         """State supply for the models as they are rated now: more replicas may be needed of what bears less."""
         columns = {c.name: c for block in self.blocks.values() for c in block.columns}
         self.problem = replace(self.problem, columns=tuple(columns[c.name] for c in self.problem.columns))
-        self.supply = Supply(self.problem)
+        self.supply = Supply(self.problem, self._needs())
+
+    def _needs(self) -> Needs:
+        return Needs.together(block.needs for block in self.blocks.values())
 
     def learn(self, whole: Whole) -> bool:
         """Take over what the whole program found: rows about losses, a bound, a fleet.
@@ -411,7 +415,7 @@ class Search:
         others = [p for m in self.blocks if m not in anew for p in self._surviving(m)]
         cutoff = None if self.best is None else self.best.cost * (1.0 - WHOLE_COST)
         effort = Effort(ROUND_GAP_SHARE * aim.gap, 0.0, REPLAN_NODES, aim.time_left_s(), cutoff=cutoff)
-        fleet = replanned(self.problem, blocks, others, names, self._dear(), effort)
+        fleet = replanned(self.problem, self._needs(), blocks, others, names, self._dear(), effort)
         if fleet is None or fleet.short:
             return
         for plan in fleet.plans:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from problems import EVERYTHING
 
 from planner.program.index import ProgramIndex
-from planner.program.supply import Size, compile_supply
+from planner.program.supply import Needs, Size, compile_supply
 
 
 def test_candidates_of_one_size_that_serve_different_workloads_add_up() -> None:
@@ -17,7 +17,7 @@ def test_candidates_of_one_size_that_serve_different_workloads_add_up() -> None:
     )
     problem = replace(EVERYTHING, columns=(*EVERYTHING.columns_of("giant"), *halves), losses=(), cover_weights=())
     index = ProgramIndex(problem)
-    supply = compile_supply(problem)
+    supply = compile_supply(problem, Needs.of(problem))
     at = supply.columns.index(("replicas", Size.of(column).name))
 
     assert supply.upper[at] >= sum(index.most_replicas[c.name] for c in halves)
