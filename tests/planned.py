@@ -52,7 +52,7 @@ models:
 workloads:
   assistant:
     model: chat
-    traffic: {rate: 60 req/s, input_tokens: {mean: 800, p95: 2000}, output_tokens: {mean: 200, p95: 450}}
+    traffic: {rate: 70 req/s, input_tokens: {mean: 800, p95: 2000}, output_tokens: {mean: 200, p95: 450}}
     slo: {ttft_p95: 1.5 s, tpot_p95: 60 ms}
   batch:
     model: chat

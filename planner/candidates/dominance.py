@@ -104,14 +104,14 @@ def kept_candidates(
 
     Exact: the replacement serves the same workloads, uses no more GPUs of the same type at no higher node size, and covers
     every capacity row. With several spares one pool of two loses what two pools of one keep, so copies do not replace one
-    then; where a node is to be survived, only replicas of the same size do, since a node holds more of smaller ones. A
-    candidate of more workloads never replaces one of fewer: its rating may have to be lowered for the mix it gets.
+    then; where a node is to be survived, only replicas of the same size do, since a node holds more of smaller ones. Only
+    candidates of the same workloads at the same mix are compared.
     Shapes that are `running` stay.
     """
     groups: dict[tuple[str, ...], list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         shape = candidate.shape
-        served = "+".join(sorted(candidate.services))
+        served = "+".join(f"{w}@{s.mix_share}" for w, s in sorted(candidate.services.items()))
         groups[shape.model, shape.gpu, shape.weights, shape.kv_cache, served, *candidate.cells].append(candidate)
     if reliability.survive == "node":
         groups = _by_size(groups)

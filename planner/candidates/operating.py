@@ -25,7 +25,7 @@ from planner.physics.speed import StepCoefficients, step_bytes, step_flops
 
 SLOT_DEVIATIONS = 8.0  # room above the mean batch: 4 deviations, twice as wide as Poisson's where the flow is elastic
 BATCH_VARIANCE_FACTOR = 1.5  # variance of the running batch over that of Poisson arrivals (LPS closed form)
-SHARING_MARGIN = 1.03  # where sharing costs, the rating at the planned mix keeps this much for the mix it really gets
+SHARING_MARGIN = 1.001  # the rating of a mix stays this much below the limit, for the slots that the cap takes away
 LEAST_SEQUENCES = 1e-6
 LEAST_DECODES = 1e-9
 
@@ -36,8 +36,11 @@ Cells = Mapping[tuple[str, tuple[str, ...]], tuple[str, ...]]
 class _Point:
     """An operating point: a shape, the least pool, the workloads served, the mean batch, and rates there when alone.
 
-    `factor` is what sharing costs beyond that: at the planned mix, requests take this much more replica time.
-    `widest_batch` is the largest mean batch of any workload of the group alone, which the batch cap must allow too.
+    `factor` is what sharing costs beyond that: at the mix, requests take this much more replica time; below 1, they share
+    steps, and what these stream.
+    `widest_batch` is the largest mean batch of the group and of any workload of it alone, for a lone replica that at which its
+    limits are judged: the batch cap must allow it.
+    `mix` holds the shares of the requests of a group, and is that of one workload where it is alone.
     """
 
     shape: int
@@ -48,6 +51,12 @@ class _Point:
     factor: float
     rates: tuple[float, ...]
     widest_batch: float
+    mix: tuple[float, ...] = (1.0,)
+
+    @property
+    def mix_label(self) -> str:
+        """Tell apart the candidates of one group at different mixes; nothing for one workload."""
+        return "" if len(self.served) == 1 else "@" + ":".join(f"{share:.4g}" for share in self.mix)
 
 
 def candidates_of(
@@ -83,7 +92,7 @@ def candidates_of(
             cap = batch_cap(arrays.model, shape, [workloads[j] for j in point.served], point.widest_batch)
             found.append(
                 Candidate(
-                    name=f"{shape.model}|{shape.name}|{'+'.join(sorted(services))}|r{point.replicas}{domain}",
+                    name=f"{shape.model}|{shape.name}|{'+'.join(sorted(services))}{point.mix_label}|r{point.replicas}{domain}",
                     shape=shape,
                     mean_batch=point.batch,
                     max_num_seqs=cap,
@@ -112,7 +121,7 @@ def _alone(arrays: ShapeArrays, workloads: Sequence[ResolvedWorkload], pools: Se
             float(room[i, j]),
             1.0,
             (float(pool.rate[i, j]),),
-            float(pool.batch[i, j]),
+            float(pool.limit_batch[i, j]),
         )
         for pool in pools
         for i, j in np.argwhere(pool.rate > 0.0).tolist()
@@ -130,16 +139,16 @@ def _together(
     Each takes what it would alone at the batch of the group, which the tightest of them sets; what the mix takes beyond
     the sum of those is shared in proportion.
     """
-    widest = {pool.replicas: pool.batch for pool in pools}
+    widest = {pool.replicas: pool.limit_batch for pool in pools}
     points: list[_Point] = []
     for rating, rates in zip(shared, _rates_at(arrays, workloads, shared), strict=True):
-        planned = [workloads[j].planned_requests_per_s for j in rating.group]
-        alone_s = sum(p / r for p, r in zip(planned, rates, strict=True)) / sum(planned)
-        slower = 1.0 / rating.rate / alone_s
-        factor = SHARING_MARGIN * slower if slower > 1.0 else 1.0
-        batch = max(rating.batch, float(widest[rating.replicas][rating.shape, list(rating.group)].max()))
+        alone_s = sum(share / rate for share, rate in zip(rating.mix, rates, strict=True))
+        factor = SHARING_MARGIN / rating.rate / alone_s
+        batch = max(rating.limit_batch, float(widest[rating.replicas][rating.shape, list(rating.group)].max()))
         room = rating.kv_pool_bytes
-        points.append(_Point(rating.shape, rating.replicas, rating.group, rating.batch, room, factor, rates, batch))
+        points.append(
+            _Point(rating.shape, rating.replicas, rating.group, rating.batch, room, factor, rates, batch, rating.mix)
+        )
     return points
 
 
@@ -170,7 +179,7 @@ def _services(
     streamed, flops = _work_per_request(arrays.step.take(shape_of), workloads, workload_of, batch)
     drifts = [w.spec.traffic.peak_to_mean_30s for w in workloads]
     decodes = [max(_decodes(w), LEAST_DECODES) for w in workloads]
-    step_s = [_mean_step_s(workloads, decodes, p) for p in points]
+    step_s = [_mean_step_s(decodes, p) for p in points]
     found: list[dict[str, Service]] = [{} for _ in points]
     for r, (n, j, rate) in enumerate(rows):
         workload, point = workloads[j], points[n]
@@ -179,17 +188,17 @@ def _services(
             busy_s=drift * point.factor / rate,
             residence_s=drift * decodes[j] * step_s[n],
             kv_bytes=float(load.mean_bytes[r]),
-            streamed_bytes=drift * float(streamed[r]),
+            streamed_bytes=drift * float(streamed[r]) * min(1.0, point.factor),
             flops=drift * float(flops[r]),
+            mix_share=None if len(point.served) == 1 else point.mix[point.served.index(j)],
         )
     return found
 
 
-def _mean_step_s(workloads: Sequence[ResolvedWorkload], decodes: Sequence[float], point: _Point) -> float:
+def _mean_step_s(decodes: Sequence[float], point: _Point) -> float:
     """Return the time between two tokens of a request, by Little's law: batch = rate x decode steps x step."""
-    planned = [workloads[j].planned_requests_per_s for j in point.served]
-    mean_decodes = sum(p * decodes[j] for p, j in zip(planned, point.served, strict=True)) / sum(planned)
-    busy_s = point.factor * sum(p / r for p, r in zip(planned, point.rates, strict=True)) / sum(planned)
+    mean_decodes = sum(share * decodes[j] for share, j in zip(point.mix, point.served, strict=True))
+    busy_s = point.factor * sum(share / rate for share, rate in zip(point.mix, point.rates, strict=True))
     return point.batch * busy_s / mean_decodes
 
 

@@ -25,12 +25,15 @@ class PoolRating:
 class SharedRating:
     """Largest mean batch and requests/s, all workloads together, of one replica that a group of workloads shares.
 
-    `group` holds indices of workloads, `shape` that of the shape; `kv_pool_bytes` is the KV room per replica at their mix.
+    `group` holds indices of workloads with `mix`, their shares of the requests, `shape` that of the shape; `kv_pool_bytes` is the
+    KV room per replica at their mix.
     """
 
     replicas: int
     shape: int
     group: tuple[int, ...]
+    mix: tuple[float, ...]
     batch: float
+    limit_batch: float
     rate: float
     kv_pool_bytes: float

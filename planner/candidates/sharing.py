@@ -14,6 +14,8 @@ from planner.candidates.types import ResolvedWorkload
 from planner.physics.latency import Lengths, ceiling, largest_within, merge
 
 MERGED_POINTS = 32
+SKEWED_SIZE = 2  # groups so large are rated for skewed mixes too
+SKEW = 1 / 8  # part of a demand that a skewed mix has, beside all of the other
 MOST_FOR_ALL_GROUPS = 3  # with more workloads, only pairs and the whole group are rated together
 
 
@@ -21,6 +23,19 @@ def shared_groups(count: int) -> list[tuple[int, ...]]:
     """Return the groups of workloads (by index) that may share a pool: all of two or more, or pairs and the whole."""
     sizes = range(2, count + 1) if count <= MOST_FOR_ALL_GROUPS else (2, count)
     return [group for size in sizes for group in combinations(range(count), size)]
+
+
+def mixes_of(group: Sequence[int], planned: Sequence[float]) -> list[tuple[float, ...]]:
+    """Return the mixes, as shares of the requests, that a group is rated for: that of its demands, and skewed ones of pairs.
+
+    In a skewed one the pool takes a small part of one demand beside all of the other: what dedicated pools leave over.
+    """
+    rates = [planned[j] for j in group]
+    skews = [[1.0] * len(group)]
+    if len(group) == SKEWED_SIZE:
+        skews += [[SKEW, 1.0], [1.0, SKEW]]
+    weighted = [[rate * skew for rate, skew in zip(rates, each, strict=True)] for each in skews]
+    return [tuple(w / sum(each) for w in each) for each in weighted]
 
 
 def mixture(workloads: Sequence[ResolvedWorkload], rates: Sequence[float]) -> ResolvedWorkload:
@@ -60,19 +75,21 @@ def rate_shared(
 ) -> list[SharedRating]:
     """Rate every group of workloads on the shapes and pool classes that serve each of them alone.
 
-    The mix is that of the planned demand: the plan's audit rates the mix that a pool really gets.
+    The plan's audit rates the mix that a pool really gets.
     """
+    planned = [w.planned_requests_per_s for w in workloads]
+    mixed = {group: mixes_of(group, planned) for group in shared_groups(len(workloads))}
     asked = [
-        (pool, shape, group)
+        (pool, shape, (group, mix))
         for pool in pools
-        for group in shared_groups(len(workloads))
+        for group, mixes in mixed.items()
+        for mix in (mixes if pool is pools[0] else mixes[:1])
         for shape in np.flatnonzero((pool.rate[:, list(group)] > 0.0).all(axis=1)).tolist()
     ]
     if not asked:
         return []
-    planned = [w.planned_requests_per_s for w in workloads]
     groups = sorted({group for _, _, group in asked})
-    merged = [mixture([workloads[j] for j in g], [planned[j] for j in g]) for g in groups]
+    merged = [mixture([workloads[j] for j in g], mix) for g, mix in groups]
     # Pool classes of one group on one shape share the pair that merges the group.
     pair_of = {(g, s): n for n, (g, s) in enumerate(sorted({(groups.index(g), s) for _, s, g in asked}))}
     group_of, shape_of = (np.array([pair[k] for pair in pair_of], dtype=np.intp) for k in (0, 1))
@@ -81,17 +98,22 @@ def rate_shared(
     at = np.array([pair_of[groups.index(g), s] for _, s, g in asked], dtype=np.intp)
     of, member_of = (
         np.array(each, dtype=np.intp)
-        for each in zip(*((n, j) for n, (_, _, group) in enumerate(asked) for j in group), strict=True)
+        for each in zip(*((n, j) for n, (_, _, (group, _)) in enumerate(asked) for j in group), strict=True)
     )
     pooled = top.pools(at, np.array([float(pool.replicas) for pool, _, _ in asked]))
-    guess = np.array([pool.limit_batch[shape, list(group)].min() for pool, shape, group in asked])
+    guess = np.array([pool.limit_batch[shape, list(group)].min() for pool, shape, (group, _) in asked])
     observed = lengths_of(workloads).take(member_of)
     found = largest_within(pooled, limits_of(workloads, member_of), observed=observed, of=of, guess=guess)
     pool_bytes = (load.slots * load.mean_bytes)[at]
     return [
-        SharedRating(pool.replicas, shape, group, *figures)
-        for (pool, shape, group), *figures in zip(
-            asked, found.batch.tolist(), found.requests_per_s.tolist(), pool_bytes.tolist(), strict=True
+        SharedRating(pool.replicas, shape, group, mix, *figures)
+        for (pool, shape, (group, mix)), *figures in zip(
+            asked,
+            found.batch.tolist(),
+            found.limit_batch.tolist(),
+            found.requests_per_s.tolist(),
+            pool_bytes.tolist(),
+            strict=True,
         )
-        if figures[1] > 0.0
+        if figures[2] > 0.0
     ]

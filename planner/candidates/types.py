@@ -261,6 +261,7 @@ class Service:
     `busy_s` is replica time per request at the mean batch that the workload's limits allow (its inverse is the
     largest request rate of one replica). `residence_s` is the time a request holds a batch slot and `kv_bytes` the mean
     KV bytes per GPU it holds meanwhile; `streamed_bytes` and `flops` are what one GPU reads and computes for it.
+    `mix_share` is its share of the requests of a pool that workloads share, where the rating is for such a mix.
     """
 
     busy_s: float
@@ -268,6 +269,18 @@ class Service:
     kv_bytes: float
     streamed_bytes: float
     flops: float
+    mix_share: float | None = None
+
+
+Flow = Mapping[str, float]
+"""Requests/s of several workloads in fixed shares, by workload."""
+
+
+def flows_of(services: Mapping[str, Service]) -> tuple[Flow, ...]:
+    """Return what may be routed to a candidate by itself: each workload, or all of them at the mix of its rating."""
+    shares = {w: s.mix_share for w, s in sorted(services.items()) if s.mix_share is not None}
+    free = tuple({w: 1.0} for w in sorted(services) if w not in shares)
+    return (*free, shares) if shares else free
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from planner.plan.rerate import degraded, of_model, routes
 from planner.plan.reroute import reroutes
 from planner.program.data import Column, Demand, FleetProblem, Outage, by_model, spares_by_candidate
 from planner.solve.outcome import Solution
-from planner.solve.routing import most_rate, route, route_outage, route_without
+from planner.solve.routing import most_rate, route_freely, route_outage, route_without
 
 Group = tuple[str, ...]
 """Workloads that grow together."""
@@ -117,7 +117,7 @@ class _FixedModel:
     def factor(self) -> float:
         """Return the factor on all demands of the model that the rows still carry."""
         planned = {d.workload: d.planned_requests_per_s for d in self.demands}
-        loads = [route(self.problem, self.model, self.solution.replicas, planned).load]
+        loads = [route_freely(self.problem, self.model, self.solution.replicas, planned).load]
         for lost in (c for c in self.pools if c.name in self.spares):
             loads.append(route_without(self.problem, lost, self.solution.replicas, self.spares[lost.name]).load)
         loads += [route_outage(self.problem, outage, self.solution.replicas).load for outage in self.outages]

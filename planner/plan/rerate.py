@@ -201,11 +201,11 @@ def _cuts(
 
 
 def _corrected(table: CandidateTable, cuts: Mapping[str, float]) -> CandidateTable:
-    """Lower the candidates that missed, and with them those that would miss likewise: same shape, same workloads.
+    """Lower the candidates that missed, and with them those that would miss likewise: same shape, same workloads and mix.
 
     They differ in batch cap and least pool only; corrected one by one, the search would try each of them in turn.
     """
-    shares: dict[tuple[str, str, frozenset[str]], float] = {}
+    shares: dict[tuple[object, ...], float] = {}
     for candidate in table.candidates:
         if candidate.name in cuts:
             key = _alike(candidate)
@@ -216,8 +216,9 @@ def _corrected(table: CandidateTable, cuts: Mapping[str, float]) -> CandidateTab
     return replace(table, candidates=candidates)
 
 
-def _alike(candidate: Candidate) -> tuple[str, str, frozenset[str]]:
-    return candidate.shape.model, candidate.shape.name, frozenset(candidate.services)
+def _alike(candidate: Candidate) -> tuple[object, ...]:
+    mix = frozenset((w, s.mix_share) for w, s in candidate.services.items())
+    return candidate.shape.model, candidate.shape.name, mix
 
 
 def _cut(candidate: Candidate, share: float) -> Candidate:

@@ -8,7 +8,7 @@ from typing import Any
 from pyomo.environ import quicksum
 
 from planner.program.constraint import Key
-from planner.program.data import Column, Service
+from planner.program.data import Column, Flow, Service
 from planner.program.index import ProgramIndex
 
 GB = 1e9  # rows are stated in GB and TFLOP, so that coefficients stay near 1
@@ -22,7 +22,20 @@ def each_candidate(index: ProgramIndex) -> list[Key]:
 
 def served_sum(model: Any, column: Column, amount: Callable[[Service], float]) -> Any:
     """Sum `amount` per request times rate over the workloads that the candidate serves."""
-    return quicksum(amount(s) * model.rate[w, column.name] for w, s in sorted(column.services.items()))
+    return quicksum(
+        sum(share * amount(column.services[w]) for w, share in flow.items()) * model.rate[flow_key(column, flow)]
+        for flow in column.flows
+    )
+
+
+def flow_key(column: Column, flow: Flow) -> tuple[str, str]:
+    """Return the key of the variable of a flow: its workloads, joined, and the candidate."""
+    return "+".join(flow), column.name
+
+
+def rate_of(model: Any, column: Column, workload: str) -> Any:
+    """Return the requests/s of a workload on a candidate."""
+    return quicksum(flow[workload] * model.rate[flow_key(column, flow)] for flow in column.flows if workload in flow)
 
 
 def lost_replicas(model: Any, index: ProgramIndex, column: Column) -> Any:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
 
-from planner.candidates.types import PricedOffer, Service, Stock
+from planner.candidates.types import Flow, PricedOffer, Service, Stock, flows_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,11 @@ class Column:
     zone: str = ""
     node_replicas: int = 0
     cells_by_period: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def flows(self) -> tuple[Flow, ...]:
+        """What may be routed to the candidate by itself: each workload, or all of them at the mix of its rating."""
+        return flows_of(self.services)
 
     @property
     def gpus(self) -> int:
@@ -317,6 +322,7 @@ __all__ = [
     "CoverWeights",
     "Demand",
     "FleetProblem",
+    "Flow",
     "Kept",
     "KeptPool",
     "ModelRules",

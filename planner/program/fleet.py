@@ -8,6 +8,7 @@ from typing import Any
 
 import pyomo.environ as pyo
 
+from planner.program.capacity import flow_key
 from planner.program.constraint import Constraint, all_constraints
 from planner.program.data import FleetProblem, Kept, node_cost
 from planner.program.index import Loss, ProgramIndex
@@ -106,7 +107,7 @@ def _add_variables(model: Any, index: ProgramIndex) -> None:
     problem = index.problem
     most = index.most_replicas
     model.replicas = pyo.Var(list(index.columns), domain=pyo.NonNegativeIntegers, bounds=lambda _m, c: (0, most[c]))
-    model.rate = pyo.Var(index.arcs, domain=pyo.NonNegativeReals)
+    model.rate = pyo.Var([flow_key(c, f) for c in problem.columns for f in c.flows], domain=pyo.NonNegativeReals)
     model.nodes = pyo.Var(list(index.offers), domain=pyo.NonNegativeIntegers)
     model.shape_used = pyo.Var(index.switchable_shapes, domain=pyo.Binary)
     model.weights = pyo.Var([(m, f) for m in index.by_model for f in index.formats(m)], domain=pyo.Binary)

@@ -358,6 +358,16 @@ class ProgramIndex:
             for k, weights in enumerate(rows)
         }
 
+    def planned_reach(self, column: Column, k: int) -> float:
+        """Return the most weighted demand per second that one replica carries as planned, at the mix of its rating."""
+        weights = self.cover_weights[column.model][k]
+        if any(s.mix_share is None for s in column.services.values()):
+            return self.reach[column.name, k]
+        needs = [[s.mix_share * need for need in row_needs(column, s)] for s in column.services.values() if s.mix_share]
+        scarcest = max((sum(each) for each in zip(*needs, strict=True)), default=0.0)
+        worth = sum(weights.get(w, 0.0) * s.mix_share for w, s in column.services.items() if s.mix_share)
+        return worth / scarcest if scarcest > 0.0 else self.reach[column.name, k]
+
 
 def most_weighted_rate(column: Column, weights: Mapping[str, float]) -> float:
     """Bound max {pi.x : capacity rows of one replica} from above by its linear-programming dual at a few prices.

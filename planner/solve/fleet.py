@@ -24,7 +24,7 @@ from planner.solve.whole import Found, solve_whole
 
 LEAST_TIME_S = 0.01
 GAP_SHARE_FOR_SEARCH = 0.98  # the search aims below the gap asked for, so that tie-breaks and rounding do not exceed it
-MOST_COLUMNS_SOON = 1000  # candidates; with more, the whole program is not worth a try before the search by models
+MOST_COLUMNS_SOON = 1500  # candidates; with more, the whole program is not worth a try before the search by models
 NEAR_GAP = 0.05  # a fleet so near its bound is best finished by the whole program
 WHOLE_SOON = (
     (100, 1),

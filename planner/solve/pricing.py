@@ -17,17 +17,17 @@ from planner.program.index import ProgramIndex
 from planner.program.supply import Needs, Size
 from planner.solve.highs import Answer, Effort, Status, minimise
 from planner.solve.replacement import copies_to_replace, worth_keeping
-from planner.solve.routing import route
+from planner.solve.routing import route, route_at_mix
 from planner.solve.spares import fragile_pools, loss_rows, outlasts, with_losses
 from planner.solve.tolerance import to_count
 
 Floats = NDArray[np.float64]
 MOST_CUTS = 6
+NEAR_PRICES = 1.5  # candidates that may be worth having where prices of GPUs shift by this factor are compiled at once
 MOST_NODES = 300  # of one search: what is still open then is left to the gap
 SAFE_SHARE = 1.0 - 1e-5  # bounds are used this much below what the solver proves: nearer, its presolve sees conflicts
 CUTOFF_ROOM = 1e-3  # a search looks for plans up to this much above the best that is known, so that it finds that one
 MOST_LOSS_ROUNDS = 6  # what a block does not settle by then is left to the whole program
-MOST_COMPILED_IN_PART = 4  # programs of the candidates worth having alone, before all are compiled at once
 LEAST_PRICE = 1e-9  # a replica that costs nothing still counts, so that no plan holds more of them than it needs
 
 
@@ -70,10 +70,22 @@ class Block:
 
     def _take(self, problem: FleetProblem) -> None:
         self.problem = problem
-        self._asked = 0
-        self.__dict__.pop("_program", None)
+        self._compiled: CompiledProgram | None = None
+        self._compiled_names = frozenset[str]()
         self.__dict__.pop("_copies", None)
         self.__dict__.pop("_simple_plans", None)
+
+    def known(self) -> dict[str, object]:
+        """Return all that the block knows, by attribute."""
+        return dict(self.__dict__)
+
+    def learned(self, before: Mapping[str, object]) -> dict[str, object]:
+        """Return what the block knows now and did not know `before`: what a worker hands back."""
+        return {name: value for name, value in self.__dict__.items() if before.get(name) is not value}
+
+    def learn(self, learned: Mapping[str, object]) -> None:
+        """Take over what was learned of the same block."""
+        self.__dict__.update(learned)
 
     @property
     def model(self) -> str:
@@ -84,10 +96,6 @@ class Block:
     def columns(self) -> tuple[Column, ...]:
         """Candidates of the model."""
         return self.problem.columns
-
-    @cached_property
-    def _program(self) -> CompiledProgram:
-        return compile_model(build_block(self.problem))
 
     @cached_property
     def _copies(self) -> Floats:
@@ -102,13 +110,19 @@ class Block:
         workloads = {d.workload for d in self.problem.demands}
         whole = [c for c in self.columns if workloads <= set(c.services)]
         plans = [(c, self.plan_of({c.name: index.most_replicas[c.name]})) for c in whole]
-        # So many replicas carry everything; only where spot nodes may take a share of it that is not enough.
-        return tuple(p for c, p in plans if (not c.spot or self.carries(p)) and self.outlasts(p))
+        # So many replicas carry everything, but where spot nodes may take a share of it, or a mix is not that of the demand.
+        sure = {c.name for c in whole if not c.spot and all(len(flow) == 1 for flow in c.flows)}
+        return tuple(p for c, p in plans if (c.name in sure or self.carries_at_mix(p)) and self.outlasts(p))
 
     def carries(self, plan: BlockPlan) -> bool:
         """Tell whether the replicas of a plan carry the demand, headroom included."""
         demand = {d.workload: d.planned_requests_per_s for d in self.problem.demands}
         return route(self.problem, self.model, dict(plan.replicas), demand).carries
+
+    def carries_at_mix(self, plan: BlockPlan) -> bool:
+        """Tell whether the replicas carry the demand with all pools at the mix of their ratings."""
+        demand = {d.workload: d.planned_requests_per_s for d in self.problem.demands}
+        return route_at_mix(self.problem, self.model, dict(plan.replicas), demand).carries
 
     def outlasts(self, plan: BlockPlan) -> bool:
         """Tell whether a plan survives every loss that the model is to survive."""
@@ -187,22 +201,25 @@ class Block:
         return np.maximum(list(self.by_candidate(prices).values()), least)
 
     def _priced(self, price: Floats) -> CompiledProgram:
-        """Return the program at prices by candidate, without candidates that others replace at no higher price.
-
-        All candidates are compiled only when it is asked for again and again.
-        """
+        """Return the program at prices by candidate, without candidates that others replace at no higher price."""
         kept = worth_keeping(self.columns, self._copies, price, self.problem.rules[0])
         named = zip(self.columns, price.tolist(), kept.tolist(), strict=True)
         own = {c.name: p for c, p, is_kept in named if is_kept}
-        self._asked += 1
-        if self._asked > MOST_COMPILED_IN_PART:
-            return restricted(self._program, own)
+        if self._compiled is None or not self._compiled_names.issuperset(own):
+            self._compiled = self._compile(price)
+        return restricted(self._compiled, own)
+
+    def _compile(self, price: Floats) -> CompiledProgram:
+        """Compile the candidates that were ever worth having, and those that may be at prices not far from these."""
+        near = worth_keeping(self.columns, self._copies, price, self.problem.rules[0], NEAR_PRICES)
+        found = (c.name for c, is_near in zip(self.columns, near.tolist(), strict=True) if is_near)
+        names = self._compiled_names = self._compiled_names.union(found)
         part = replace(
             self.problem,
-            columns=tuple(c for c in self.columns if c.name in own),
-            losses=tuple(name for name in self.problem.losses if name in own),
+            columns=tuple(c for c in self.columns if c.name in names),
+            losses=tuple(name for name in self.problem.losses if name in names),
         )
-        return restricted(compile_model(build_block(part)), own)
+        return compile_model(build_block(part))
 
     def _proven_rows(self) -> list[tuple[dict[str, float], float]]:
         """Return the bounds proven at other prices: near those prices they are almost all the proof it takes.

@@ -44,7 +44,17 @@ def copies_to_replace(columns: Sequence[Column]) -> Floats:
         np.maximum(worst, best, out=worst)
     for w in range(len(workloads)):
         worst[np.ix_(~serves[:, w], serves[:, w])] = np.inf
+    worst[~_takes_the_mix(columns)] = np.inf
     return np.maximum(1.0, np.ceil(worst * (1.0 - CEIL_SLACK)))
+
+
+def _takes_the_mix(columns: Sequence[Column]) -> NDArray[np.bool_]:
+    """Tell, for [i, j], whether i may get what j gets: it is rated for any mix, or for the same."""
+    mixes = [tuple(flow.items()) for c in columns for flow in [c.flows[-1] if c.flows else {}]]
+    number = {mix: k for k, mix in enumerate(dict.fromkeys(mixes))}
+    mix = np.array([number[each] for each in mixes])
+    is_free = np.array([all(len(flow) == 1 for flow in c.flows) for c in columns])
+    return np.asarray(is_free[:, None] | (mix[:, None] == mix[None, :]))
 
 
 def _ratio(row: Floats, bound: Floats, serves: NDArray[np.bool_]) -> Floats:
@@ -59,17 +69,20 @@ def _ratio(row: Floats, bound: Floats, serves: NDArray[np.bool_]) -> Floats:
     return most
 
 
-def worth_keeping(columns: Sequence[Column], copies: Floats, price: Floats, rules: ModelRules) -> NDArray[np.bool_]:
+def worth_keeping(
+    columns: Sequence[Column], copies: Floats, price: Floats, rules: ModelRules, margin: float = 1.0
+) -> NDArray[np.bool_]:
     """Tell which candidates a cheapest plan may need at prices per replica, given the table of `copies_to_replace`.
 
     A shape goes when another one does, for each of its candidates, the same at no higher price: the model then runs in that
-    shape instead, which keeps the number of shapes and, compared within formats, one format for all. With several spares
+    shape instead, which keeps the number of shapes and, compared within formats, one format for all. What replaces another must be cheaper by
+    the factor `margin`. With several spares
     none goes: a merged pool may lose at once what two pools would not. Only candidates whose nodes fail alike replace each other.
     """
     if rules.spare_replicas > 1:
         return np.ones(len(columns), dtype=bool)
     least = np.array([c.min_replicas for c in columns])
-    better = (copies * price[:, None] <= price[None, :]) & (least[:, None] <= copies * least[None, :])
+    better = (margin * copies * price[:, None] <= price[None, :]) & (least[:, None] <= copies * least[None, :])
     if rules.uniform_format:
         formats = np.unique([f"{c.weights} {c.kv_cache}" for c in columns], return_inverse=True)[1]
         better &= formats[:, None] == formats[None, :]

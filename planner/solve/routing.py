@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from planner.program.capacity import flow_key
 from planner.program.compile import CompiledProgram
-from planner.program.data import Column, FleetProblem, Outage
+from planner.program.data import Column, FleetProblem, Flow, Outage
 from planner.program.index import CAPACITY_ROWS, row_needs
 from planner.solve.highs import Effort, Status, minimise
 from planner.solve.tolerance import FEASIBILITY_RTOL, RATE_ATOL_REQUESTS_PER_S
@@ -46,23 +48,75 @@ def route(
 ) -> Routing:
     """Share the demand (requests/s by workload) of one model over its pools, minimising the largest load.
 
-    A linear program over rates and the load u: every capacity row of a pool of n replicas stays within u n. Spot pools
+    Pools that workloads share get them at the mix of their rating, where that carries the demand. Spot pools
     take no more than their share of a workload; `in_loss` only of those whose floor holds in a loss as well.
     """
+    mixed = route_at_mix(problem, model, replicas, demand, in_loss=in_loss)
+    is_free = all(len(f) == 1 for c in problem.columns_of(model) if replicas.get(c.name, 0) > 0 for f in c.flows)
+    return mixed if mixed.carries or is_free else route_freely(problem, model, replicas, demand, in_loss=in_loss)
+
+
+def route_at_mix(
+    problem: FleetProblem,
+    model: str,
+    replicas: Mapping[str, int],
+    demand: Mapping[str, float],
+    *,
+    in_loss: bool = False,
+) -> Routing:
+    """Share the demand over the pools as `route` does, all of them at the mix of their ratings."""
+    arcs = [(c, flow) for c in problem.columns_of(model) if replicas.get(c.name, 0) > 0 for flow in c.flows]
+    return _routed(problem, model, arcs, replicas, demand, in_loss)
+
+
+def route_freely(
+    problem: FleetProblem,
+    model: str,
+    replicas: Mapping[str, int],
+    demand: Mapping[str, float],
+    *,
+    in_loss: bool = False,
+) -> Routing:
+    """Share the demand over the pools as `route` does, in any mix: capacities are then as good as their ratings there."""
+    return _routed(problem, model, _free(problem, model, replicas, demand), replicas, demand, in_loss)
+
+
+Arc = tuple[Column, Flow]
+"""A pool and what may be routed to it by itself."""
+
+
+def _free(problem: FleetProblem, model: str, replicas: Mapping[str, int], demand: Mapping[str, float]) -> list[Arc]:
     pools = [c for c in problem.columns_of(model) if replicas.get(c.name, 0) > 0]
-    arcs = [(w, c) for c in pools for w in sorted(c.services) if w in demand]
+    return [(c, {w: 1.0}) for c in pools for w in sorted(c.services) if w in demand]
+
+
+def _routed(
+    problem: FleetProblem,
+    model: str,
+    arcs: list[Arc],
+    replicas: Mapping[str, int],
+    demand: Mapping[str, float],
+    in_loss: bool,
+) -> Routing:
+    """Minimise the largest load: a linear program over flows and the load u, every capacity row of a pool of n within u n."""
     shares = spot_shares(problem, model, in_loss)
-    if any(w not in {a for a, c in arcs if not c.spot or w not in shares} for w in demand):
+    if any(w not in {a for c, flow in arcs if not c.spot or w not in shares for a in flow} for w in demand):
         return Routing({}, FULL_LOAD, {})
-    answer = minimise(_program(pools, arcs, replicas, demand, shares), Effort(), relaxed=True)
+    answer = minimise(_program(arcs, replicas, demand, shares), Effort(), relaxed=True)
+    if answer.status is Status.INFEASIBLE:  # the mixes of the pools do not add up to the demand
+        return Routing({}, FULL_LOAD, {})
     if answer.status is not Status.OPTIMAL or answer.point is None or answer.row_prices is None:
         raise ArithmeticError(f"routing of model {model} ended with {answer.status}")
-    rates = {
-        (w, c.name): float(x) for (w, c), x in zip(arcs, answer.point[:-1], strict=True) if x > RATE_ATOL_REQUESTS_PER_S
-    }
+    rates: dict[tuple[str, str], float] = defaultdict(float)
+    for (c, flow), x in zip(arcs, answer.point[:-1].tolist(), strict=True):
+        for w, share in flow.items():
+            rates[w, c.name] += share * x
     prices = dict(zip(sorted(demand), answer.row_prices.tolist(), strict=False))
-    weights = {w: price for w, price in prices.items() if price > 0.0}
-    return Routing(dict(sorted(rates.items())), float(answer.point[-1]), weights)
+    return Routing(
+        {key: rate for key, rate in sorted(rates.items()) if rate > RATE_ATOL_REQUESTS_PER_S},
+        float(answer.point[-1]),
+        {w: price for w, price in prices.items() if price > 0.0},
+    )
 
 
 def spot_shares(problem: FleetProblem, model: str, in_loss: bool) -> dict[str, float]:
@@ -113,14 +167,13 @@ def most_rate(
 
     0 when the fleet cannot even carry those. `in_loss` as for `route`.
     """
-    pools = [c for c in problem.columns_of(model) if replicas.get(c.name, 0) > 0]
-    arcs = [(w, c) for c in pools for w in sorted(c.services) if w in demand]
+    arcs = _free(problem, model, replicas, demand)
     others = {w: rate for w, rate in demand.items() if w != workload}
-    if any(w not in {a for a, _ in arcs} for w in demand):
+    if any(w not in {a for _, flow in arcs for a in flow} for w in demand):
         return 0.0
-    program = _program(pools, arcs, replicas, others | {workload: 0.0}, spot_shares(problem, model, in_loss))
+    program = _program(arcs, replicas, others | {workload: 0.0}, spot_shares(problem, model, in_loss))
     row = sorted(demand).index(workload)
-    served = np.array([1.0 if w == workload else 0.0 for w, _ in arcs] + [0.0])
+    served = np.array([flow.get(workload, 0.0) for _, flow in arcs] + [0.0])
     upper = program.upper.copy()
     upper[-1] = 1.0
     row_upper = program.row_upper.copy()
@@ -150,29 +203,28 @@ def survives(problem: FleetProblem, lost: Column, replicas: Mapping[str, int], s
 
 
 def _program(
-    pools: list[Column],
-    arcs: list[tuple[str, Column]],
-    replicas: Mapping[str, int],
-    demand: Mapping[str, float],
-    shares: Mapping[str, float],
+    arcs: list[Arc], replicas: Mapping[str, int], demand: Mapping[str, float], shares: Mapping[str, float]
 ) -> CompiledProgram:
     workloads = sorted(demand)
     rows: list[tuple[str, object]] = [("demand", w) for w in workloads]
-    entries = [(workloads.index(w), j, 1.0) for j, (w, _) in enumerate(arcs)]
+    entries = [(workloads.index(w), j, share) for j, (_, flow) in enumerate(arcs) for w, share in flow.items()]
     load = len(arcs)
-    for column in pools:
-        for place, name in enumerate(CAPACITY_ROWS):
-            entries += [
-                (len(rows), j, row_needs(column, column.services[w])[place] / replicas[column.name])
-                for j, (w, c) in enumerate(arcs)
-                if c is column
-            ]
+    arcs_of: dict[str, list[int]] = defaultdict(list)
+    for j, (column, _) in enumerate(arcs):
+        arcs_of[column.name].append(j)
+    for name, own in arcs_of.items():
+        for place, row in enumerate(CAPACITY_ROWS):
+            for column, flow, j in ((*arcs[j], j) for j in own):
+                need = sum(share * row_needs(column, column.services[w])[place] for w, share in flow.items())
+                entries.append((len(rows), j, need / replicas[name]))
             entries.append((len(rows), load, -1.0))
-            rows.append((name, column.name))
-    for limited in sorted(w for w in shares if any(a == w and c.spot for a, c in arcs)):
+            rows.append((row, name))
+    for limited in sorted(w for w in shares if any(w in flow and c.spot for c, flow in arcs)):
         # On spot at most a share s of all: (1 - s) of what is there, less s of what is elsewhere.
         entries += [
-            (len(rows), j, 1.0 - shares[w] if c.spot else -shares[w]) for j, (w, c) in enumerate(arcs) if w == limited
+            (len(rows), j, flow[limited] * (1.0 - shares[limited] if c.spot else -shares[limited]))
+            for j, (c, flow) in enumerate(arcs)
+            if limited in flow
         ]
         rows.append(("spot_share", limited))
     at, columns, values = zip(*entries, strict=True)
@@ -180,7 +232,7 @@ def _program(
     due = np.array([demand[w] for w in workloads] + [0.0] * (len(rows) - len(workloads)))
     least = np.where(np.arange(len(rows)) < len(workloads), due, -np.inf)
     return CompiledProgram(
-        columns=(*(("rate", (w, c.name)) for w, c in arcs), ("load", None)),
+        columns=(*(("rate", flow_key(c, flow)) for c, flow in arcs), ("load", None)),
         rows=tuple(rows),
         cost=np.append(np.zeros(load), 1.0),
         matrix=csr_array((values, (at, columns)), shape=size),

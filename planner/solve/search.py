@@ -24,7 +24,7 @@ from planner.solve.pricing import SAFE_SHARE, Block, BlockPlan, Priced, prices_a
 from planner.solve.rating import AsStated, Rating
 from planner.solve.replan import replanned
 from planner.solve.spares import fragile_pools, loss_rows
-from planner.solve.threads import in_threads
+from planner.solve.threads import in_threads, in_workers
 from planner.solve.whole import Whole
 
 Prices = Mapping[Size, float]
@@ -43,6 +43,7 @@ ROUGH_GAP = 0.01  # of models alone, while it is found out what their pools bear
 MOST_REPLANNED = 3  # models planned anew at once
 REPLAN_NODES = 200
 MOST_PERTURBED = 8
+NEAR_GAPS = 1.5  # of the gap asked for: a fleet so near is proven sooner than a better one is found
 PERTURBED = 0.05  # spread of the logarithm of prices a little off
 DEARER = 1.5  # replicas that are short are dearer by this in the next round
 SEED = 1
@@ -121,10 +122,12 @@ class Search:
             if number == 1:
                 self._settle_on(branch.prices)
                 self._raise_bound(branch.bound)
-                if branches > 1 and relaxed is not None and branch.bound < self._cutoff(aim):
+                self._choose(aim)
+                if branches > 1 and relaxed is not None and self._is_far(aim):
                     self._replan(relaxed, branch.prices, aim)
                     self._perturb(branch.prices, aim)
-            self._choose(aim)
+            else:
+                self._choose(aim)
             if branches > 1 and relaxed is not None and branch.bound < self._cutoff(aim):
                 self._replan(relaxed, branch.prices, aim)
             done = relaxed is None or branch.bound >= self._cutoff(aim)
@@ -271,6 +274,10 @@ class Search:
         """Tell whether a fleet within the gap is still to be found, as far as it is known."""
         return not self.unserved and self.bound < min(self._cutoff(aim), np.inf)
 
+    def _is_far(self, aim: Aim) -> bool:
+        """Tell whether the best fleet is far enough from its bound for better ones to be looked for before the proof goes on."""
+        return self.is_open(replace(aim, gap=NEAR_GAPS * aim.gap))
+
     def _generate(self, branch: _Branch, aim: Aim) -> Relaxed | None:
         """Generate columns in a branch; raise its bound. Return the last master with fractions, None when it is closed."""
         box = dict.fromkeys(self.supply.sizes, BOX)
@@ -316,8 +323,14 @@ class Search:
         self._priced |= {m: (prices, p) for m, p in root.items()}
         gap = max(least_gap, min(MOST_GAP, max(BLOCK_GAP_SHARE * aim.gap, OPEN_GAP_SHARE * open_gap)))
         due = [m for m in self.blocks if m not in self._priced or self._priced[m][0] is not prices]
-        found = in_threads(lambda m: self.blocks[m].price(prices, gap, self._surviving(m)), due)
-        for model, priced in zip(due, found, strict=True):
+
+        def price(model: str) -> tuple[Priced, dict[str, object]]:
+            block = self.blocks[model]
+            before = block.known()
+            return block.price(prices, gap, self._surviving(model)), block.learned(before)
+
+        for model, (priced, learned) in zip(due, in_workers(price, due), strict=True):
+            self.blocks[model].learn(learned)
             self._priced[model] = (prices, priced)
             if prices is self.prices:
                 self._root[model] = priced
@@ -325,6 +338,14 @@ class Search:
                 self.fragile.add(priced.plan)
         alone = sum(self._priced[m][1].bound for m in self.blocks)
         return alone + self.supply.value(prices, cuts)
+
+    def _price_held(self, model: str, prices: Prices, gap: float) -> Priced:
+        """Find the cheapest plan of a model at the prices; lower the model until its pools bear their mix."""
+        for _ in range(MOST_RATINGS):
+            priced = self.blocks[model].price(prices, gap, self._surviving(model))
+            if priced.plan is None or not priced.survives or self._holds(priced.plan):
+                break
+        return priced
 
     def _holds(self, plan: BlockPlan) -> bool:
         """Tell whether the pools of a plan bear their mix; lower its model where they do not."""
@@ -372,8 +393,9 @@ class Search:
 
         Return the replicas of each size that are short, when known plans do not fit the nodes there are.
         """
-        effort = Effort(relative_gap=ROUND_GAP_SHARE * aim.gap, max_nodes=MASTER_NODES, time_limit_s=aim.time_left_s())
+        fine, gap = ROUND_GAP_SHARE * aim.gap, ROUGH_GAP
         for _ in range(MOST_RATINGS):
+            effort = Effort(relative_gap=max(gap, fine), max_nodes=MASTER_NODES, time_limit_s=aim.time_left_s())
             plans = [p for m in self.blocks for p in self._surviving(m)]
             if {p.model for p in plans} != set(self.blocks):
                 return {}
@@ -383,13 +405,16 @@ class Search:
             before = dict(self.blocks)
             if aim.is_over() or self._all_hold(fleet.plans):
                 self._keep(fleet)
-                return {}
+                if gap <= fine:
+                    return {}
+                gap = fine
+                continue
             self._renew([m for m in self.blocks if self.blocks[m] is not before[m]])
         return {}
 
     def _renew(self, models: Sequence[str]) -> None:
         """Let models that were lowered choose again, roughly, so that others need not make up for the plans they lost."""
-        found = in_threads(lambda m: self.blocks[m].price(self.prices, ROUGH_GAP, self._surviving(m)), models)
+        found = in_threads(lambda m: self._price_held(m, self.prices, ROUGH_GAP), models)
         for priced in found:
             if priced.plan is not None and self._add(priced.plan) and not priced.survives:
                 self.fragile.add(priced.plan)
@@ -436,7 +461,7 @@ class Search:
         gpus = sorted({s.gpu for s in prices})
         for _ in range(MOST_PERTURBED):
             short = self._choose(aim)
-            if not self.is_open(aim) or aim.is_over():
+            if not self._is_far(aim) or aim.is_over():
                 return
             dearer = {s: d * DEARER if s in short else d for s, d in dearer.items()}
             factor = dict(zip(gpus, draw.lognormal(0.0, PERTURBED, len(gpus)).tolist(), strict=True))

@@ -1,4 +1,8 @@
-"""Run independent solves side by side: HiGHS lets go of the interpreter while it works, so threads do."""
+"""Run independent solves side by side.
+
+HiGHS lets go of the interpreter while it works, so threads do for few of them. Where there are many, what is done in Python
+about them takes longer than HiGHS, and workers do better.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar
 
-from planner.parallel import workers_allowed
+from planner.parallel import LEAST_MODELS_SHARED_OUT, in_order, workers_allowed
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -24,3 +28,10 @@ def in_threads(function: Callable[[Item], Result], items: Sequence[Item]) -> lis
     contexts = [copy_context() for _ in items]
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(lambda context, item: context.run(function, item), contexts, items))
+
+
+def in_workers(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """Return `function` of every item, in the order of the items; what it changes is lost, only what it returns is not."""
+    if len(items) < LEAST_MODELS_SHARED_OUT:
+        return in_threads(function, items)
+    return in_order(function, items)

@@ -235,7 +235,7 @@ FREE = (
     .replace(
         "    - {name: cloud, provider: aws, gpus: [L40S], regions: [us-east-1, us-west-2], terms: [on-demand]}\n", ""
     )
-    .replace("rate: 60 req/s", "rate: 5 req/s")
+    .replace("rate: 70 req/s", "rate: 5 req/s")
     .replace("  limits: {gpus: {L40S: 64}, gpu_types: 2}\n", "")
 )
 

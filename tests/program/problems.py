@@ -124,7 +124,14 @@ PERIODS = replace(
 )
 """With nodes that are bought for all periods or for one, and a candidate that runs in all of them."""
 
+BLEND = {"ask": replace(ASK, mix_share=0.8), "batch": replace(BATCH, mix_share=0.2)}
+MIXED = replace(EVERYTHING, columns=(GIANT, POOLED, SMALL, replace(WIDE, services=BLEND)))
+"""With a candidate that is rated for one mix of its workloads."""
+
 STATED_OVER = {
+    "cover": MIXED,
+    "demand": MIXED,
+    "step_time": MIXED,
     "reserved": PERIODS,
     "cost_share": SHARED_COST,
     "node_change": KEPT,

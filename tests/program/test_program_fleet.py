@@ -113,7 +113,7 @@ class TestFromCandidates:
     def test_demand_limits_and_budget(self, catalog: Catalog) -> None:
         _, _, problem = problem_of(SHARED, catalog)
         demands = {d.workload: d for d in problem.demands}
-        assert demands["assistant"].planned_requests_per_s == pytest.approx(66.0)
+        assert demands["assistant"].planned_requests_per_s == pytest.approx(77.0)
         assert problem.budget_usd_per_h == pytest.approx(60_000 / 730.0)
         assert problem.gpu_limits == {"L40S": 64}
         assert problem.max_gpu_types == 2

@@ -17,6 +17,7 @@ from itertools import combinations, product
 import numpy as np
 from loss_oracle import withstands
 from numpy.typing import NDArray
+from scipy.optimize import linprog
 
 from planner.program.data import Column, Demand, FleetProblem, ModelRules
 from planner.program.fleet import node_cost
@@ -76,10 +77,33 @@ def minimal_choices(problem: FleetProblem, rule: ModelRules) -> list[dict[str, i
 
 
 def holds(problem: FleetProblem, rule: ModelRules, replicas: Mapping[str, int]) -> bool:
-    """Tell whether a choice keeps what only a linear program can tell: shares of spot nodes, and the loss of zones."""
+    """Tell whether a choice keeps what only a linear program can tell: mixes, shares of spot nodes, and the loss of zones."""
+    if not mixes_add_up(problem, rule, replicas):
+        return False
     if not problem.outages and not any(c.spot for c in problem.columns):
         return True
     return withstands(problem, rule, replicas)
+
+
+def mixes_add_up(problem: FleetProblem, rule: ModelRules, replicas: Mapping[str, int]) -> bool:
+    """Tell whether the demand is a sum of what pools bear, each workload by itself or all at the mix of a rating."""
+    used = [c for c in problem.columns_of(rule.model) if replicas.get(c.name, 0) > 0]
+    if all(s.mix_share is None for c in used for s in c.services.values()):
+        return True
+    due = {d.workload: d.planned_requests_per_s for d in problem.demands_of(rule.model)}
+    flows: list[tuple[Column, dict[str, float]]] = []
+    for column in used:
+        shares = {w: s.mix_share for w, s in column.services.items() if s.mix_share is not None}
+        flows += [(column, shares)] if shares else [(column, {w: 1.0}) for w in column.services]
+    capacity = [
+        [sum(x * row_needs(c, c.services[w])[k] for w, x in flow.items()) if c is column else 0.0 for c, flow in flows]
+        for column in used
+        for k in range(5)
+    ]
+    room = [replicas[c.name] * (1.0 + EPSILON) for c in used for _ in range(5)]
+    served = [[flow.get(w, 0.0) for _, flow in flows] for w in due]
+    found = linprog([0.0] * len(flows), A_ub=capacity, b_ub=room, A_eq=served, b_eq=list(due.values()))
+    return bool(found.status == 0)
 
 
 def most_replicas(problem: FleetProblem, rule: ModelRules, column: Column) -> int:

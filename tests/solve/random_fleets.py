@@ -87,6 +87,21 @@ def with_preferences(problem: FleetProblem, seed: int) -> FleetProblem:
     return replace(problem, columns=columns)
 
 
+def with_mixes(problem: FleetProblem, seed: int) -> FleetProblem:
+    """Return the problem with candidates that are rated for one mix of two workloads: that of the demands, or another."""
+    rng = np.random.default_rng([seed, 5])
+    rates = {d.workload: d.planned_requests_per_s for d in problem.demands}
+
+    def column(c: Column) -> Column:
+        if len(c.services) < 2 or rng.random() < 0.3:
+            return c
+        weights = {w: rates[w] * float(rng.choice([1.0, 1.0, 0.25])) for w in c.services}
+        shares = {w: weight / sum(weights.values()) for w, weight in weights.items()}
+        return replace(c, services={w: replace(s, mix_share=shares[w]) for w, s in c.services.items()})
+
+    return replace(problem, columns=tuple(column(c) for c in problem.columns))
+
+
 def with_failures(problem: FleetProblem, seed: int) -> FleetProblem:
     """Return the problem with candidates on spot nodes and in zones, limits on spot, and the loss of zones."""
     rng = np.random.default_rng([seed, 3])

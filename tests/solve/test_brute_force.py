@@ -16,6 +16,7 @@ from random_fleets import (
     random_fleet,
     with_failures,
     with_limits,
+    with_mixes,
     with_node_losses,
     with_periods,
     with_preferences,
@@ -87,6 +88,17 @@ def test_with_limits_on_nodes(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(60))
 def test_with_preferences(seed: int) -> None:
     assert_agrees(with_preferences(random_fleet(seed), seed))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_with_pools_of_one_mix(seed: int) -> None:
+    assert_agrees(with_mixes(random_fleet(seed), seed))
+
+
+def test_mixes_change_some_fleets() -> None:
+    """Guards the generator."""
+    both = ((random_fleet(s), with_mixes(random_fleet(s), s)) for s in range(60))
+    assert sum(cheapest(free) != cheapest(mixed) for free, mixed in both if free != mixed) >= 3
 
 
 @pytest.mark.parametrize("seed", range(80))

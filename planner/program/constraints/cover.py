@@ -20,7 +20,7 @@ def _rule(model: Any, index: ProgramIndex, key: Key) -> Any:
     due = sum(weights.get(d.workload, 0.0) * d.planned_requests_per_s for d in index.demands_of[name])
     if due <= 0.0:
         return None
-    reach = {c.name: min(index.reach[c.name, k], due) / due for c in index.by_model[name]}
+    reach = {c.name: min(index.planned_reach(c, k), due) / due for c in index.by_model[name]}
     return quicksum(share * model.replicas[c] for c, share in reach.items() if share > 0.0) >= 1.0
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from pyomo.environ import quicksum
 
+from planner.program.capacity import rate_of
 from planner.program.constraint import Constraint, Key
 from planner.program.index import ProgramIndex
 
@@ -16,8 +17,8 @@ def _index(index: ProgramIndex) -> list[Key]:
 
 def _rule(model: Any, index: ProgramIndex, key: Key) -> Any:
     demand = index.demands[key[0]]
-    serving = [c.name for c in index.by_model[demand.model] if demand.workload in c.services]
-    return quicksum(model.rate[demand.workload, c] for c in serving) == demand.planned_requests_per_s
+    serving = [c for c in index.by_model[demand.model] if demand.workload in c.services]
+    return quicksum(rate_of(model, c, demand.workload) for c in serving) == demand.planned_requests_per_s
 
 
 CONSTRAINT = Constraint(

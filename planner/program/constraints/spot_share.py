@@ -6,6 +6,7 @@ from typing import Any
 
 from pyomo.environ import quicksum
 
+from planner.program.capacity import rate_of
 from planner.program.constraint import Constraint, Key
 from planner.program.index import ProgramIndex
 
@@ -16,7 +17,7 @@ def _index(index: ProgramIndex) -> list[Key]:
 
 def _rule(model: Any, index: ProgramIndex, key: Key) -> Any:
     demand = index.demands[key[0]]
-    on_spot = quicksum(model.rate[demand.workload, c.name] for c in index.spot_columns(demand.workload))
+    on_spot = quicksum(rate_of(model, c, demand.workload) for c in index.spot_columns(demand.workload))
     return on_spot <= demand.spot_share * demand.planned_requests_per_s
 
 
