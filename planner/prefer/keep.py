@@ -9,7 +9,7 @@ from typing import Literal
 from planner.candidates.types import CandidateTable
 from planner.catalog import Catalog
 from planner.physics.constants import SpeedConstants
-from planner.plan.rerate import Settled, settle
+from planner.plan.rerate import Rating, Settled, settle
 from planner.prefer.reasons import misses, percent, why_not_carried
 from planner.prefer.running import Running
 from planner.program.data import FleetProblem
@@ -180,7 +180,7 @@ class Keeper:
         """Return the fleet of fewest changes whose pools hold at the mix they get, or what the first one found misses."""
         missed: tuple[str, ...] = ()
         for _ in range(MOST_ROUNDS):
-            found = closest(problem, bound, self.limits, fewer_than)
+            found = closest(problem, bound, self.limits, Rating(table, self.constants), fewer_than)
             if not isinstance(found, Closest):
                 return Missed(missed, isinstance(found, Unsolved))
             settled = settle(table, found.problem, found.solution, self.constants)

@@ -24,6 +24,7 @@ CEIL_SLACK = 1e-9  # a ratio this close above an integer is that integer: rates 
 
 
 LEAST_WEIGHT = 1e-3
+MIX_RTOL = 1e-9  # shares so near those of the demands are theirs
 CAPACITY_ROWS = ("hbm_budget", "batch_cap", "bandwidth_ceiling", "compute_ceiling", "step_time")
 
 
@@ -158,15 +159,21 @@ class ProgramIndex:
         """
         found: dict[tuple[str, str], int] = {}
         for key, columns in self.shapes.items():
-            workloads = {d.workload for d in self.demands_of[key[0]]}
             whole = [
-                c
-                for c in columns
-                if workloads <= set(c.services) and len(c.cells) == len({z for d in columns for z in d.cells})
+                c for c in columns if self._serves_all(c) and len(c.cells) == len({z for d in columns for z in d.cells})
             ]
             if whole:
                 found[key] = min(self.most_replicas[c.name] for c in whole)
         return found
+
+    def _serves_all(self, column: Column) -> bool:
+        """Tell whether enough replicas of a candidate serve the demands of its model, at the mix that these have."""
+        demand = {d.workload: d.planned_requests_per_s for d in self.demands_of[column.model]}
+        if not demand.keys() <= column.services.keys():
+            return False
+        total = sum(demand.values())
+        shares = {w: s.mix_share for w, s in column.services.items() if s.mix_share is not None}
+        return all(abs(share * total - demand.get(w, 0.0)) <= MIX_RTOL * total for w, share in shares.items())
 
     @cached_property
     def switchable_shapes(self) -> list[tuple[str, str]]:

@@ -44,13 +44,14 @@ class Needs:
     def of(cls, problem: FleetProblem) -> Needs:
         """Return what the models of a problem need at most.
 
-        Among candidates that serve the same workloads of a model, any one could do what all of them do on as many nodes.
+        Among candidates that serve the same workloads of a model at the same mix, any one could do what all of them do on as many nodes.
         Where shares of the cost are limited, every one may be had for the nodes that it lets buy.
         """
         most_of = ProgramIndex(problem).most_replicas
         alike: dict[tuple[Size, str, object], int] = defaultdict(int)
         for column in problem.columns:
-            own = column.name if problem.cost_shares else frozenset(column.services)
+            mix = frozenset((w, s.mix_share) for w, s in column.services.items())
+            own = column.name if problem.cost_shares else mix
             key = (Size.of(column), column.model, own)
             alike[key] = max(alike[key], most_of[column.name])
         most: dict[Size, int] = defaultdict(int)

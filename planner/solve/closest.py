@@ -13,7 +13,7 @@ from planner.solve.fleet import SolveLimits, routed, without_candidates
 from planner.solve.highs import Answer, Effort, Status, minimise
 from planner.solve.outcome import Infeasible, Solution, Unsolved
 from planner.solve.packing import Packing
-from planner.solve.rating import AsStated
+from planner.solve.rating import Rating
 from planner.solve.spares import fragile_pools, loss_rows, with_losses
 from planner.solve.tolerance import to_count
 
@@ -38,11 +38,11 @@ class Closest:
 
 
 def closest(
-    problem: FleetProblem, bound: float, limits: SolveLimits, fewer_than: int | None = None
+    problem: FleetProblem, bound: float, limits: SolveLimits, rating: Rating, fewer_than: int | None = None
 ) -> Closest | Infeasible | Unsolved:
     """Minimise the changes of the fleet that `problem` says is kept; `bound` is one on the cost of any fleet.
 
-    Only fleets with changes `fewer_than` a number are looked for, where it is given.
+    Pools of one shape are put together where `rating` finds that they hold. Only fleets with changes `fewer_than` a number are looked for, where it is given.
     """
     unserved = without_candidates(problem)
     if unserved is not None:
@@ -61,7 +61,7 @@ def closest(
         fragile = fragile_pools(problem, counts["replicas"])
         if not fragile:
             placed = _placed(problem, program, answer, counts["replicas"])
-            solution, packing = routed(problem, counts["replicas"], counts["nodes"], placed, bound, AsStated())
+            solution, packing = routed(problem, counts["replicas"], counts["nodes"], placed, bound, rating)
             changes = _changes(problem, counts["replicas"], counts["nodes"])
             return Closest(solution, packing, problem, changes, answer.status is Status.OPTIMAL)
         stronger = with_losses(problem, counts["replicas"], fragile)

@@ -401,6 +401,9 @@ class Search:
                 return {}
             fleet = whole_master(self.supply, plans, self._dear(), effort)
             if fleet is None or fleet.short:
+                if gap > fine:
+                    gap = fine
+                    continue
                 return {} if fleet is None else fleet.short
             before = dict(self.blocks)
             if aim.is_over() or self._all_hold(fleet.plans):
@@ -414,7 +417,10 @@ class Search:
 
     def _renew(self, models: Sequence[str]) -> None:
         """Let models that were lowered choose again, roughly, so that others need not make up for the plans they lost."""
+        before = dict(self.blocks)
         found = in_threads(lambda m: self._price_held(m, self.prices, ROUGH_GAP), models)
+        if self.blocks != before:
+            self._restate()
         for priced in found:
             if priced.plan is not None and self._add(priced.plan) and not priced.survives:
                 self.fragile.add(priced.plan)

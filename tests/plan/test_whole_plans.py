@@ -268,3 +268,31 @@ SMALL_NODES = (
 def test_a_workload_bound_to_nodes_that_are_too_small(country: str, status: str, catalog: Catalog) -> None:
     found = plan(SMALL_NODES.replace("COUNTRY", f"    allow: {{countries: [{country}]}}\n"), catalog)
     assert found.status == status
+
+
+RACK_AND_CLOUD = """\
+version: 1
+fleet: own2
+models:
+  chat: {use: llama-3.1-8b-instruct, max_model_len: 8k}
+workloads:
+  assistant:
+    model: chat
+    traffic: {rate: 200 req/s, input_tokens: {mean: 800, p95: 2000}, output_tokens: {mean: 200, p95: 450}}
+    slo: {ttft_p95: 1.5 s, tpot_p95: 60 ms}
+    deny: {gpus: [H100-SXM-80GB]}
+  batch:
+    model: chat
+    traffic: {rate: 5 req/s, input_tokens: {mean: 2000, p95: 4000}, output_tokens: {mean: 400, p95: 900}}
+    allow: {gpus: [H100-SXM-80GB]}
+supply:
+  offers:
+    - {name: rack, provider: owned, gpus: [L40S], gpus_per_node: 4, nodes: 1, price: 0.3 USD/gpu/h, country: DE}
+    - {name: cloud, provider: aws, gpus: [A10G, H100-SXM-80GB], regions: [us-east-1], terms: [on-demand]}
+planning: {gap: 0.1 %}
+"""
+"""A rack that could replace cloud nodes were it larger, and a workload that may go elsewhere only."""
+
+
+def test_owned_nodes_of_which_there_are_few_leave_the_cloud_in_the_program(catalog: Catalog) -> None:
+    assert plan(RACK_AND_CLOUD, catalog).status == "solved"

@@ -10,7 +10,7 @@ import numpy as np
 import pyomo.environ as pyo
 import pytest
 from planned import SHARED, SMALL, problem_of
-from problems import ASK, CLOUD_A, EVERYTHING, POOLED, WIDE
+from problems import ASK, CLOUD_A, EVERYTHING, GIANT, MIXED, POOLED, WIDE
 from problems import SMALL as SMALL_COLUMN
 from scipy.optimize import linprog
 
@@ -141,3 +141,12 @@ class TestFromCandidates:
 def test_columns_of_a_model() -> None:
     assert [c.name for c in EVERYTHING.columns_of("chat")] == ["pooled", "small", "wide"]
     assert [d.workload for d in EVERYTHING.demands_of("giant")] == ["long"]
+
+
+def test_only_pools_at_the_mix_of_the_demands_bound_their_shape() -> None:
+    """With so many replicas one pool would serve everything: not one that is rated for another mix."""
+    assert ("chat", WIDE.shape) in ProgramIndex(EVERYTHING).most_of_shape
+    assert ("chat", WIDE.shape) not in ProgramIndex(MIXED).most_of_shape
+    shares = {"ask": 110.0 / 121.0, "batch": 11.0 / 121.0}
+    exact = replace(WIDE, services={w: replace(s, mix_share=shares[w]) for w, s in WIDE.services.items()})
+    assert ("chat", WIDE.shape) in ProgramIndex(replace(EVERYTHING, columns=(GIANT, exact))).most_of_shape

@@ -15,6 +15,7 @@ from test_brute_force import EXACT, assert_meets, solution_of
 from planner.program.data import FleetProblem, Kept, KeptPool, node_cost, penalties
 from planner.solve.closest import Closest, closest
 from planner.solve.outcome import Infeasible, Solution
+from planner.solve.rating import AsStated
 
 SEEDS = range(40)
 MOST_CHOICES = 20_000  # fleets of more are left out: every one is tried
@@ -99,7 +100,7 @@ def test_no_fleet_changes_less(seed: int) -> None:
         pytest.skip("one of the two has no fleet")
     for room in ROOMS:
         problem = running(grown, before, room, best.cost)
-        found, every = closest(problem, best.bound, EXACT), fleets(problem)
+        found, every = closest(problem, best.bound, EXACT, AsStated()), fleets(problem)
         assert isinstance(found, Closest)
         assert_meets(grown, found.solution)
         assert found.solution.cost <= best.cost * (1.0 + room) + 1e-5
@@ -116,8 +117,8 @@ def test_what_still_holds_needs_no_change(seed: int) -> None:
     if before is None:
         pytest.skip("there is no fleet")
     kept = running(problem, before, 0.0, before.cost)
-    found = closest(kept, before.bound, EXACT)
+    found = closest(kept, before.bound, EXACT, AsStated())
 
     assert isinstance(found, Closest)
     assert (found.changes, found.solution.nodes) == (0, before.nodes)
-    assert isinstance(closest(kept, before.bound, EXACT, fewer_than=0), Infeasible)
+    assert isinstance(closest(kept, before.bound, EXACT, AsStated(), fewer_than=0), Infeasible)

@@ -36,4 +36,5 @@ CONSTRAINT = Constraint(
     rule=_rule,
     key_names=("cell",),
     strengthens=True,
+    couples=True,
 )
