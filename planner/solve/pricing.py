@@ -116,13 +116,15 @@ class Block:
 
     def carries(self, plan: BlockPlan) -> bool:
         """Tell whether the replicas of a plan carry the demand, headroom included."""
-        demand = {d.workload: d.planned_requests_per_s for d in self.problem.demands}
-        return route(self.problem, self.model, dict(plan.replicas), demand).carries
+        return route(self.problem, self.model, dict(plan.replicas), self._planned).carries
 
     def carries_at_mix(self, plan: BlockPlan) -> bool:
         """Tell whether the replicas carry the demand with all pools at the mix of their ratings."""
-        demand = {d.workload: d.planned_requests_per_s for d in self.problem.demands}
-        return route_at_mix(self.problem, self.model, dict(plan.replicas), demand).carries
+        return route_at_mix(self.problem, self.model, dict(plan.replicas), self._planned).carries
+
+    @property
+    def _planned(self) -> dict[str, float]:
+        return {d.workload: d.planned_requests_per_s for d in self.problem.demands}
 
     def outlasts(self, plan: BlockPlan) -> bool:
         """Tell whether a plan survives every loss that the model is to survive."""

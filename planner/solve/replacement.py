@@ -75,9 +75,9 @@ def worth_keeping(
     """Tell which candidates a cheapest plan may need at prices per replica, given the table of `copies_to_replace`.
 
     A shape goes when another one does, for each of its candidates, the same at no higher price: the model then runs in that
-    shape instead, which keeps the number of shapes and, compared within formats, one format for all. What replaces another must be cheaper by
-    the factor `margin`. With several spares
-    none goes: a merged pool may lose at once what two pools would not. Only candidates whose nodes fail alike replace each other.
+    shape instead, which keeps the number of shapes and, compared within formats, one format for all. What
+    replaces another must be cheaper by the factor `margin`. With several spares none goes: a merged pool may lose at once
+    what two pools would not. Only candidates whose nodes fail alike replace each other.
     """
     if rules.spare_replicas > 1:
         return np.ones(len(columns), dtype=bool)

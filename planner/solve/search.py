@@ -24,7 +24,7 @@ from planner.solve.pricing import SAFE_SHARE, Block, BlockPlan, Priced, prices_a
 from planner.solve.rating import AsStated, Rating
 from planner.solve.replan import replanned
 from planner.solve.spares import fragile_pools, loss_rows
-from planner.solve.threads import in_threads, in_workers
+from planner.solve.threads import Item, Result, in_threads, in_workers
 from planner.solve.whole import Whole
 
 Prices = Mapping[Size, float]
@@ -368,10 +368,7 @@ class Search:
         for plan in plans:
             if plan not in self.fragile:
                 due[plan.model].append(plan)
-        before = dict(self.blocks)
-        held = in_threads(lambda own: [self._holds(p) for p in own], list(due.values()))
-        if self.blocks != before:
-            self._restate()
+        held = self._lowering(lambda own: [self._holds(p) for p in own], list(due.values()))
         return all(all(own) for own in held)
 
     def _add(self, plan: BlockPlan) -> bool:
@@ -415,12 +412,17 @@ class Search:
             self._renew([m for m in self.blocks if self.blocks[m] is not before[m]])
         return {}
 
-    def _renew(self, models: Sequence[str]) -> None:
-        """Let models that were lowered choose again, roughly, so that others need not make up for the plans they lost."""
+    def _lowering(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """Return `function` of every item; it may lower models, for which supply is stated anew then."""
         before = dict(self.blocks)
-        found = in_threads(lambda m: self._price_held(m, self.prices, ROUGH_GAP), models)
+        found = in_threads(function, items)
         if self.blocks != before:
             self._restate()
+        return found
+
+    def _renew(self, models: Sequence[str]) -> None:
+        """Let models that were lowered choose again, roughly, so that others need not make up for the plans they lost."""
+        found = self._lowering(lambda m: self._price_held(m, self.prices, ROUGH_GAP), models)
         for priced in found:
             if priced.plan is not None and self._add(priced.plan) and not priced.survives:
                 self.fragile.add(priced.plan)
