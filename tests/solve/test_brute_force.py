@@ -90,7 +90,7 @@ def test_with_preferences(seed: int) -> None:
     assert_agrees(with_preferences(random_fleet(seed), seed))
 
 
-@pytest.mark.parametrize("seed", (*range(24), 59))
+@pytest.mark.parametrize("seed", [*range(24), 59])
 def test_with_pools_of_one_mix(seed: int) -> None:
     assert_agrees(with_mixes(random_fleet(seed), seed))
 
