@@ -29,6 +29,7 @@ from planner.plan.schema import (
     Status,
     Versions,
 )
+from planner.plan.spares import spares_of
 from planner.plan.workloads import plan_workloads
 from planner.program.data import FleetProblem, minimises_cost_alone, penalties
 from planner.solve.outcome import Solution
@@ -65,6 +66,7 @@ def build_plan(
     nodes = plan_nodes(table, packing)
     usd_per_h = sum(n.usd_per_hour for n in nodes)
     commitments = plan_commitments(spec, table, packing)
+    spares = spares_of(table, problem, solution, [(d.candidate, d.load) for d in drafts], constants)
     growth = growth or growth_of(table, problem, solution, constants)
     plan = Plan(
         fleet=spec.fleet,
@@ -84,7 +86,7 @@ def build_plan(
             idle_committed_usd_per_month=sum(c.idle_usd_per_month for c in commitments),
         ),
         periods=(Period(name=PEAK, hours_per_month=hours),),
-        pools=plan_pools(table, problem, solution, packing, drafts),
+        pools=plan_pools(table, problem, packing, drafts, spares),
         workloads=plan_workloads(table, growth, drafts, pool_costs(problem, packing), hours),
         max_load_factor=growth.common_factor,
         nodes=nodes,

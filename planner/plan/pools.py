@@ -18,7 +18,6 @@ from planner.program.data import FleetProblem
 from planner.program.index import CAPACITY_ROWS, row_needs
 from planner.solve.outcome import Solution
 from planner.solve.packing import Packing
-from planner.solve.routing import survives
 
 
 @dataclass(frozen=True)
@@ -88,19 +87,26 @@ def pool_costs(problem: FleetProblem, packing: Packing) -> dict[str, float]:
 
 
 def plan_pools(
-    table: CandidateTable, problem: FleetProblem, solution: Solution, packing: Packing, drafts: list[PoolDraft]
+    table: CandidateTable,
+    problem: FleetProblem,
+    packing: Packing,
+    drafts: list[PoolDraft],
+    spares: Mapping[str, int],
 ) -> tuple[Pool, ...]:
-    """Return the pools as the plan shows them."""
+    """Return the pools as the plan shows them; `spares` are the replicas that each may lose, by candidate."""
     costs = pool_costs(problem, packing)
-    return tuple(_pool(table, problem, solution, packing, draft, costs[draft.candidate.name]) for draft in drafts)
+    return tuple(
+        _pool(table, problem, packing, draft, spares[draft.candidate.name], costs[draft.candidate.name])
+        for draft in drafts
+    )
 
 
 def _pool(
     table: CandidateTable,
     problem: FleetProblem,
-    solution: Solution,
     packing: Packing,
     draft: PoolDraft,
+    spares: int,
     usd_per_hour: float,
 ) -> Pool:
     candidate, load, state = draft.candidate, draft.load, draft.state
@@ -127,7 +133,7 @@ def _pool(
         max_num_seqs=candidate.max_num_seqs,
         max_num_batched_tokens=model.spec.engine.max_num_batched_tokens,
         replicas=load.replicas,
-        spare_replicas=_spares(problem, solution, candidate),
+        spare_replicas=spares,
         gpus=load.replicas * shape.gpus,
         spot=candidate.domain.spot,
         gpus_per_node=candidate.domain.node_gpus or None,
@@ -225,15 +231,6 @@ def _rows(problem: FleetProblem, draft: PoolDraft) -> tuple[RowLoad, ...]:
         RowLoad(row=row, unit=unit, used=load * each * replicas, available=each * replicas)
         for row, (unit, each), load in found
     )
-
-
-def _spares(problem: FleetProblem, solution: Solution, candidate: Candidate) -> int:
-    """Count the replicas that a pool may lose while its model still carries the demand without headroom."""
-    column = problem.column(candidate.name)
-    spares = 0
-    while spares < solution.replicas[candidate.name] and survives(problem, column, solution.replicas, spares + 1):
-        spares += 1
-    return spares
 
 
 def _placement(table: CandidateTable, packing: Packing, candidate: Candidate) -> tuple[Placement, ...]:

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from planner.candidates.types import CandidateTable
+from planner.candidates.types import Candidate, CandidateTable
 from planner.catalog import Catalog
 from planner.physics.constants import SpeedConstants
 from planner.plan.rerate import Rating, Settled, settle
@@ -103,21 +103,27 @@ class Keeper:
     def _unchanged(self, best: Fleet) -> Fleet | tuple[str, ...]:
         """Return the fleet that runs on today's terms, or why it cannot be had.
 
-        First as the pools of the best fleet turned out at their mix, which is what an unchanged spec leads to again.
+        First as the pools of the best fleet turned out at their mix, which is what an unchanged spec leads to again; last
+        with any mix in its pools, also one that no candidate is rated for.
         """
         if self.running.lost:
             return self.running.lost
         if self._other_settings(best) == 0 and self._is_running(best):
             return best
-        ratings = (best.found.table, self.table)
         patient = replace(self, limits=self._patient_limits())
-        tries = [patient._settled(self._restricted(best, table), table, best.solution.bound) for table in ratings]
+        tries = [patient._as_rated(best, table) for table in (best.found.table, self.table)]
         held = [found for found in tries if isinstance(found, Fleet)]
         if held:
             return min(held, key=self._other_settings)
+        freely = patient._as_rated(best, _at_any_mix(self.table))
+        if isinstance(freely, Fleet):
+            return freely
         missed = next(found for found in reversed(tries) if isinstance(found, Missed))
         broken = why_not_carried(self.spec, self._restricted(best, self.table), self.running, self.catalog)
         return broken or missed.reasons or (CUT_SHORT if missed.is_cut_short else NO_ROUTING,)
+
+    def _as_rated(self, best: Fleet, table: CandidateTable) -> Fleet | Missed:
+        return self._settled(self._restricted(best, table), table, best.solution.bound)
 
     def _patient_limits(self) -> SolveLimits:
         """Return limits that leave time to see whether a fleet holds, which is quick, however late it is."""
@@ -200,3 +206,13 @@ class Keeper:
             usd, more_usd = kept.usd_per_h, kept.usd_per_h - best.usd_per_h
             what = f"costs ${usd:,.2f} per hour, ${more_usd:,.2f} ({share}) more than the best fleet"
         return f"the fleet as it was {what}; {percent(self.stay_within)} is allowed"
+
+
+def _at_any_mix(table: CandidateTable) -> CandidateTable:
+    """Return a table whose shared candidates take their workloads in any shares, each at the capacity that it has in their mix."""
+
+    def free(candidate: Candidate) -> Candidate:
+        services = {w: replace(s, mix_share=None) for w, s in candidate.services.items()}
+        return replace(candidate, services=services)
+
+    return replace(table, candidates=tuple(free(c) for c in table.candidates))

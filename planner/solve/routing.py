@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -182,11 +182,17 @@ def most_rate(
     return 0.0 if answer.point is None else float(served @ answer.point)
 
 
-def route_without(problem: FleetProblem, lost: Column, replicas: Mapping[str, int], spares: int) -> Routing:
+def route_without(
+    problem: FleetProblem,
+    lost: Column,
+    replicas: Mapping[str, int],
+    spares: int,
+    router: Callable[..., Routing] = route,
+) -> Routing:
     """Route a model's demand, headroom not counted, with `spares` replicas of one of its pools gone."""
     left = dict(replicas) | {lost.name: max(0, replicas[lost.name] - spares)}
     demand = {d.workload: d.requests_per_s for d in problem.demands_of(lost.model)}
-    return route(problem, lost.model, left, demand, in_loss=True)
+    return router(problem, lost.model, left, demand, in_loss=True)
 
 
 def route_outage(problem: FleetProblem, outage: Outage, replicas: Mapping[str, int]) -> Routing:

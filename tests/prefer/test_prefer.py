@@ -246,3 +246,40 @@ def test_what_is_deployed_on_nodes_that_nobody_sells(catalog: Catalog) -> None:
         "pool deployed 1: no offer has H100-SXM-80GB any more",
         "offer cloud has no such nodes of H100-SXM-80GB any more",
     )
+
+
+MIXED = """\
+version: 1
+fleet: mixed
+models:
+  chat: {use: llama-3.1-8b-instruct, max_model_len: 16k, weights: [fp8], kv_cache: [fp8]}
+workloads:
+  short:
+    model: chat
+    traffic: {rate: 48 req/s, input_tokens: {mean: 300, p95: 700}, output_tokens: {mean: 200, p95: 450}}
+    slo: {ttft_p95: 1.5 s, tpot_p95: 50 ms}
+  long:
+    model: chat
+    traffic: {rate: 2.4 req/s, input_tokens: {mean: 5000, p95: 8000}, output_tokens: {mean: 100, p95: 250}}
+    slo: {ttft_p95: 4 s, tpot_p95: 120 ms}
+    deny: {gpus: [L40S]}
+supply:
+  offers:
+    - {name: l40, provider: owned, gpus: [L40S], gpus_per_node: 1, nodes: 1, price: 1.0 USD/gpu/h}
+    - {name: h100, provider: owned, gpus: [H100-SXM-80GB], gpus_per_node: 1, nodes: 1, price: 1.5 USD/gpu/h}
+    - {name: cloud, provider: aws, gpus: [L40S], regions: [us-east-1], terms: [on-demand]}
+deployed:
+  - {model: chat, gpu: L40S, weights: fp8, kv_cache: fp8, replicas: 1, offer: l40}
+  - {model: chat, gpu: H100-SXM-80GB, weights: fp8, kv_cache: fp8, replicas: 1, offer: h100}
+reliability: {spare_replicas: 0}
+"""
+
+
+def test_a_fleet_is_kept_in_a_mix_that_no_candidate_is_rated_for(catalog: Catalog) -> None:
+    """The H100 takes all long requests and over half of the short ones: no candidate has such a mix."""
+    plan = planned(MIXED, catalog)
+    assert plan.preferred is not None
+    assert (plan.preferred.outcome, plan.preferred.changes) == ("kept", ())
+    h100 = next(p for p in plan.pools if p.gpu == "H100-SXM-80GB")
+    assert h100.workloads["long"] == pytest.approx(2.4)
+    assert 0.5 * 48 < h100.workloads["short"] < 48
