@@ -29,6 +29,7 @@ from planner.plan.build import (
     build_plan_of_periods,
     infeasible_plan,
     unsolved_plan,
+    with_certificate,
     with_preferred,
 )
 from planner.plan.figures import Violation
@@ -37,7 +38,8 @@ from planner.plan.fold_audit import audit_fold
 from planner.plan.growth import growth_of
 from planner.plan.io import sha256
 from planner.plan.periods import growth_in, in_period
-from planner.plan.pools import draft_pools
+from planner.plan.pools import draft_pools, pool_shape
+from planner.plan.replayed import Certificate, Tightening
 from planner.plan.rerate import Rating, Settled, settle
 from planner.plan.schema import Digests, InfeasibleReport, Plan, PolicyResult, Preferred, Status, Versions
 from planner.policy import evaluate
@@ -48,6 +50,11 @@ from planner.prefer.keep import Fleet, Keeper, Preference
 from planner.prefer.running import running_fleet
 from planner.program.data import FleetProblem
 from planner.program.problem import fleet_problem, gpu_limits, with_services
+from planner.simulate.certify import MOST_ROUNDS as MOST_CERTIFYING
+from planner.simulate.certify import Replays
+from planner.simulate.fleet import Settings
+from planner.simulate.periods import in_periods, named_as_planned
+from planner.simulate.run import check_traces
 from planner.solve.fleet import Answered, SolveLimits, mend, solve
 from planner.solve.outcome import Infeasible, Solution, Unproven, Unsolved
 from planner.spec import FleetSpec, LoadedSpec
@@ -70,7 +77,7 @@ class Options:
     """What the command line adds to a spec. `time_limit_s` is wall time; a plan cut short by it is unproven.
 
     The fleet of `prefer`, by default what the spec says is deployed, is kept where it holds and the best one saves no more
-    than `stay_within`, by default the spec's.
+    than `stay_within`, by default the spec's. With `certify`, the fleet is replayed so, and tightened until it holds.
     """
 
     as_of: date | None = None
@@ -80,6 +87,7 @@ class Options:
     prefer: PreferredPlan | None = None
     stay_within: float | None = None
     periods: int | None = None
+    certify: Settings | None = None
 
 
 @dataclass(frozen=True)
@@ -137,6 +145,8 @@ def make_plan(
     table = build_table(spec, catalog, knowledge, memo, NOTHING_RUNS if earlier is None else earlier.shapes())
     earlier = None if earlier is None else on_nodes(earlier, spec, table)
     clock.lap("candidates")
+    if options.certify is not None:
+        check_traces(options.certify, table)
     context = _context(prepared, spec, table, options, KEPT_TOGETHER if earlier is not None else "")
     gap = options.gap if options.gap is not None else spec.planning.gap
     with solving() as interrupt:
@@ -170,6 +180,15 @@ def variants(prepared: Prepared, plan: Plan) -> tuple[FleetSpec, Trials]:
     return spec, replace(trials, most_solves=NO_LIMIT)
 
 
+def replayable(prepared: Prepared, plan: Plan) -> tuple[CandidateTable, SpeedConstants]:
+    """Return the candidates of the spec of a plan, those of its pools among them, and the constants that it was made with."""
+    spec = _dated(prepared.spec, prepared.catalog, Options(as_of=date.fromisoformat(plan.as_of)))
+    knowledge = Knowledge.of(prepared.catalog, spec.planning.confidence)
+    models = sorted({p.model for p in plan.pools})
+    running = {m: frozenset(pool_shape(p) for p in plan.pools if p.model == m) for m in models}
+    return build_table(spec, prepared.catalog, knowledge, None, running), knowledge.constants
+
+
 def _context(
     prepared: Prepared, spec: FleetSpec, table: CandidateTable, options: Options, kept_together: str = ""
 ) -> Context:
@@ -189,7 +208,7 @@ def _trials(
 
     def plan_spec(spec: FleetSpec, table: CandidateTable) -> Plan:
         context, silent = _context(prepared, spec, table, options, kept_together), _Clock(lambda _stage, _s: None)
-        asked = replace(options, write_lp=None, prefer=None)
+        asked = replace(options, write_lp=None, prefer=None, certify=None)
         return _solve_and_audit(context, prepared.catalog, knowledge, {}, limits, asked, silent)
 
     return Trials(prepared.catalog, knowledge, plan_spec, limits)
@@ -237,17 +256,77 @@ def _solve_and_audit(
     problem = fleet_problem(spec, table, gpu_limits(spec, catalog), paid)
     if options.write_lp is not None:
         _write_lp(problem, options.write_lp)
-    best = _best(context, table, problem, constants, limits, clock)
-    if isinstance(best, Plan):
-        return best
-    if earlier is None or running is None:
-        return _audited(context, catalog, best, best.fleet, constants, None)
-    stay_within = _stay_within(spec, options)
-    keeper = Keeper(running, spec, catalog, table, problem, constants, limits, stay_within)
+    search = _Search(context, table, problem, constants, limits, clock)
+    keeper = None
+    if earlier is not None and running is not None:
+        stay_within = _stay_within(spec, options)
+        keeper = Keeper(running, spec, catalog, table, problem, constants, limits, stay_within)
+    chosen = _chosen(search, keeper) if options.certify is None else _certified(search, keeper, options.certify)
+    if isinstance(chosen, Plan):
+        return chosen
+    plan = _audited(context, catalog, chosen.best, chosen.fleet, constants, earlier)
+    if chosen.certificate is not None:
+        plan = with_certificate(plan, chosen.certificate)
+    if earlier is None or keeper is None or chosen.preference is None:
+        return plan
+    return with_preferred(plan, _outcome(plan, earlier, keeper.stay_within, chosen.best, chosen.preference))
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """The fleet to plan: the best one, or what became of the one that runs; with the certificate of its replay, if any."""
+
+    best: _Best
+    preference: Preference | None = None
+    certificate: Certificate | None = None
+
+    @property
+    def fleet(self) -> Fleet:
+        return self.best.fleet if self.preference is None else self.preference.fleet
+
+
+def _chosen(search: _Search, keeper: Keeper | None) -> _Chosen | Plan:
+    """Find the best fleet, and keep the earlier one where that is worth it."""
+    best = search.run()
+    if isinstance(best, Plan) or keeper is None:
+        return best if isinstance(best, Plan) else _Chosen(best)
     preference = keeper.decide(best.fleet)
-    clock.lap("prefer")
-    plan = _audited(context, catalog, best, preference.fleet, constants, earlier)
-    return with_preferred(plan, _outcome(plan, earlier, stay_within, best, preference))
+    search.clock.lap("prefer")
+    return _Chosen(best, preference)
+
+
+def _certified(search: _Search, keeper: Keeper | None, settings: Settings) -> _Chosen | Plan:
+    """Replay the fleet, lower what fails, and choose again until all pools hold; the last fleet where there is none."""
+    replays = Replays(search.constants, settings)
+    steps: list[Tightening] = []
+    chosen = first = _chosen(search, keeper)
+    for number in range(1, MOST_CERTIFYING + 1):
+        if isinstance(chosen, Plan) or isinstance(first, Plan):
+            return chosen
+        found = replays.of(search.table, chosen.fleet.found.pools)
+        search.clock.lap(f"replay {number}")
+        price = chosen.fleet.usd_per_h - first.fleet.usd_per_h
+        certificate = Certificate(
+            replayed=found,
+            rounds=number,
+            tightened=tuple(steps),
+            first_usd_per_hour=first.fleet.usd_per_h,
+            price_usd_per_hour=price,
+        )
+        chosen = replace(chosen, certificate=certificate)
+        if found.verdict == "pass" or number == MOST_CERTIFYING or search.limits.is_over:
+            break
+        table, more = replays.tightened(chosen.fleet.found.table, chosen.fleet.found.pools, found, number)
+        steps += more
+        search.clock.lap(f"tighten {number}")
+        search.lower(table)
+        if keeper is not None:
+            keeper = replace(keeper, table=search.table, problem=with_services(keeper.problem, search.table))
+        tighter = _chosen(search, keeper)
+        if isinstance(tighter, Plan):  # nothing holds what the replay asks for: the last fleet, with what failed
+            break
+        chosen = tighter
+    return chosen
 
 
 def _solve_periods(
@@ -266,9 +345,12 @@ def _solve_periods(
     problem = fleet_problem(whole.spec, whole.table, gpu_limits(spec, catalog))
     if options.write_lp is not None:
         _write_lp(problem, options.write_lp)
-    best = _best(context, whole.table, problem, constants, limits, clock)
-    if isinstance(best, Plan):
-        return best
+    search = _Search(context, whole.table, problem, constants, limits, clock)
+    asked = options.certify
+    chosen = _chosen(search, None) if asked is None else _certified(search, None, in_periods(asked, whole.parts))
+    if isinstance(chosen, Plan):
+        return chosen
+    best = chosen.best
     found, packing = best.fleet.found, best.fleet.packing
     growth = growth_of(found.table, found.problem, found.solution, constants)
     parts: list[PeriodPlan] = []
@@ -286,6 +368,8 @@ def _solve_periods(
     policies = _policies(context, catalog, best.fleet.usd_per_h, bought, None)
     plan = build_plan_of_periods(context, found.problem, found.solution, parts, best.status, policies)
     _refuse(audit_fold(plan, parts, spec, context.table, catalog))
+    if chosen.certificate is not None:
+        plan = with_certificate(plan, named_as_planned(chosen.certificate, whole.parts, found.pools, plan))
     return plan
 
 
@@ -309,40 +393,61 @@ def _stay_within(spec: FleetSpec, options: Options) -> float:
     return spec.planning.stay_within if options.stay_within is None else options.stay_within
 
 
-def _best(
-    context: Context,
-    table: CandidateTable,
-    problem: FleetProblem,
-    constants: SpeedConstants,
-    limits: SolveLimits,
-    clock: _Clock,
-) -> _Best | Plan:
-    """Solve, assess the pools at their mix, lower what does not hold, and solve again until everything does.
+@dataclass
+class _Search:
+    """The search for the best fleet. It goes on from what is known when candidates turn out to bear less."""
 
-    Where there is no fleet, the plan that says so is returned.
-    """
-    rating, is_late = Rating(table, constants), False
-    answered = solve(problem, limits, rating)
-    for _ in range(MOST_ROUNDS):
-        clock.lap("solve")
-        outcome, packing, problem = answered.outcome, answered.packing, answered.problem
-        if isinstance(outcome, Infeasible):
-            return infeasible_plan(context, InfeasibleReport(reason=outcome.reason))
-        if isinstance(outcome, Unsolved) or packing is None:
-            return unsolved_plan(context, "a limit was reached before any fleet was found")
-        found = settle(rating.table, problem, outcome.solution, constants)
-        clock.lap("rate pools")
-        if isinstance(found, Settled):
-            status: Status = "unproven" if isinstance(outcome, Unproven) else "solved"
-            return _Best(Fleet(found, packing), status, tuple(_rerated(answered, outcome.solution)))
-        if limits.is_over and not is_late:  # there is a fleet, and little is missing for it to hold
-            is_late = True
-            limits = replace(limits, deadline_s=time.monotonic() + MENDING_S, interrupt=None)
-        rating.table = found.table
-        answered = mend(answered, with_services(problem, found.table), limits, found.changed)
-    return unsolved_plan(
-        context, f"pools still miss limits at the mix they get after {MOST_ROUNDS} rounds of correction"
-    )
+    context: Context
+    table: CandidateTable
+    problem: FleetProblem
+    constants: SpeedConstants
+    limits: SolveLimits
+    clock: _Clock
+    _rating: Rating | None = None
+    _answered: Answered | None = None
+
+    def run(self) -> _Best | Plan:
+        """Solve, assess the pools at their mix, lower what does not hold, and solve again until everything does.
+
+        Where there is no fleet, the plan that says so is returned.
+        """
+        limits, is_late = self.limits, False
+        if self._rating is None or self._answered is None:
+            self._rating = Rating(self.table, self.constants)
+            self._answered = solve(self.problem, limits, self._rating)
+        rating, answered = self._rating, self._answered
+        for _ in range(MOST_ROUNDS):
+            self.clock.lap("solve")
+            outcome, packing, problem = answered.outcome, answered.packing, answered.problem
+            if isinstance(outcome, Infeasible):
+                return infeasible_plan(self.context, InfeasibleReport(reason=outcome.reason))
+            if isinstance(outcome, Unsolved) or packing is None:
+                return unsolved_plan(self.context, "a limit was reached before any fleet was found")
+            found = settle(rating.table, problem, outcome.solution, self.constants)
+            self.clock.lap("rate pools")
+            if isinstance(found, Settled):
+                status: Status = "unproven" if isinstance(outcome, Unproven) else "solved"
+                self.table = rating.table
+                return _Best(Fleet(found, packing), status, tuple(_rerated(answered, outcome.solution)))
+            if limits.is_over and not is_late:  # there is a fleet, and little is missing for it to hold
+                is_late = True
+                limits = replace(limits, deadline_s=time.monotonic() + MENDING_S, interrupt=None)
+            rating.table = found.table
+            answered = mend(answered, with_services(problem, found.table), limits, found.changed)
+            self._answered = answered
+        return unsolved_plan(
+            self.context, f"pools still miss limits at the mix they get after {MOST_ROUNDS} rounds of correction"
+        )
+
+    def lower(self, table: CandidateTable) -> None:
+        """Take a table whose candidates bear less than before, and search on from there."""
+        if self._rating is None or self._answered is None:
+            raise ValueError("nothing was searched yet")
+        before = {c.name: c for c in self._rating.table.candidates}
+        changed = {c.shape.model for c in table.candidates if c.services != before[c.name].services}
+        self.table = self._rating.table = table
+        problem = with_services(self._answered.problem, table)
+        self._answered = mend(self._answered, problem, self.limits, changed)
 
 
 def _rerated(answered: Answered, solution: Solution) -> list[Assumption]:

@@ -24,7 +24,6 @@ FIRST = ("init", "check", "solve", "show")
 NOT_BUILT_YET = (
     "diff",
     "verify",
-    "simulate",
     "sweep",
     "frontier",
     "export",

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from planner.cli.inputs import catalog_for, read_plan, read_spec, refuse
+from planner.cli.inputs import read_plan, refuse
 from planner.cli.options import AnswerFormat, AnswerFormatOption, CatalogOption, Color, ColorOption, flag
+from planner.cli.plan_spec import SpecOption, check_fleet, prepared
 from planner.cli.streams import answer, usage_error, wants_color
 
 if TYPE_CHECKING:
     from planner.explain.sensitivity import Sensitivity
     from planner.explain.trials import Trials
     from planner.explain.why_not import Answer
-    from planner.pipeline import Prepared
     from planner.plan.schema import Plan
-    from planner.spec import FleetSpec, LoadedSpec
-
-MOST_FILES = 200
-SPEC_FOLDERS = (".", "specs")
-ENDINGS = (".yaml", ".yml")
+    from planner.spec import FleetSpec
 
 
 def explain(
@@ -38,10 +33,7 @@ def explain(
     sensitivities: Annotated[
         bool, flag("--sensitivities", "Plan again with more demand, looser limits, one more node: $/h each.")
     ] = False,
-    spec: Annotated[
-        str | None,
-        flag("--spec", "The spec of the plan; default: found by its digest here or in specs/.", metavar="SPEC"),
-    ] = None,
+    spec: SpecOption = None,
     catalog: CatalogOption = None,
     format: AnswerFormatOption = AnswerFormat.TABLE,
     color: ColorOption = Color.AUTO,
@@ -61,7 +53,7 @@ def explain(
         usage_error("--pool: it says whose workloads --why-not is about; give both")
     try:
         saved = read_plan(plan)
-        _check_fleet(saved, plan)
+        check_fleet(saved, plan, "explain")
         answers = found = None
         if why_not is not None or sensitivities:
             wanted, trials = _opened(saved, plan, spec, catalog)
@@ -78,57 +70,11 @@ def explain(
     answer(print_blocks(blocks, wants_color(color, sys.stdout), width))
 
 
-def _check_fleet(plan: Plan, path: str) -> None:
-    if not plan.pools:
-        reason = "this plan has no fleet to explain; `planner show` says why"
-        _refuse_plan("plan/no-fleet", reason, path)
-
-
-def _refuse_plan(code: str, message: str, path: str) -> NoReturn:
-    from planner.diagnostics import Diagnostic, DiagnosticError, Span
-
-    raise DiagnosticError([Diagnostic(code, message, Span(path, 1, 1, 2))])
-
-
 def _opened(plan: Plan, path: str, spec: str | None, catalog: Path | None) -> tuple[FleetSpec, Trials]:
     """Return the spec that a plan was made from, with the means to plan variants of it."""
     from planner.pipeline import variants
 
-    return variants(_prepared(plan, path, spec, catalog), plan)
-
-
-def _prepared(plan: Plan, path: str, spec: str | None, folder: Path | None) -> Prepared:
-    from planner.pipeline import prepare, spec_digest
-
-    loaded = read_spec(spec, None) if spec is not None else _found(plan, path)
-    if loaded.spec is None:
-        refuse(loaded.diagnostics, loaded)
-    if spec_digest(loaded) != plan.digests.spec:
-        reason = f"{loaded.path} is not the spec that this plan was made from, or was changed since; solve it again"
-        _refuse_plan("plan/other-spec", reason, path)
-    opened = catalog_for(loaded, folder)
-    if opened.digest() != plan.digests.catalog:
-        _refuse_plan("plan/other-catalog", "the catalog was changed since this plan was made; solve it again", path)
-    return prepare(loaded, opened)
-
-
-def _found(plan: Plan, path: str) -> LoadedSpec:
-    """Return the spec with the digest that a plan names: beside the plan, in the working folder, or in specs/."""
-    from planner.pipeline import spec_digest
-
-    nearby = (read_spec(str(file), None) for file in _near(Path(path).parent))
-    found = next((loaded for loaded in nearby if spec_digest(loaded) == plan.digests.spec), None)
-    if found is not None:
-        return found
-    return usage_error(
-        "the spec of this plan is not beside it, here or in specs/, or it was changed; give it with --spec"
-    )
-
-
-def _near(home: Path) -> Iterator[Path]:
-    folders = [home, *map(Path, SPEC_FOLDERS)]
-    files = [f for folder in folders for f in sorted(folder.glob("**/*" if folder.name == "specs" else "*"))]
-    yield from [f for f in dict.fromkeys(files) if f.suffix in ENDINGS and f.is_file()][:MOST_FILES]
+    return variants(prepared(plan, path, spec, catalog), plan)
 
 
 def _why_not(plan: Plan, spec: FleetSpec, trials: Trials, name: str, pool: str | None) -> list[Answer]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
 from functools import partial
@@ -31,6 +31,15 @@ from planner.cli.options import (
     flag,
     quantity,
 )
+from planner.cli.simulate import (
+    DropLongOption,
+    ReplicationsOption,
+    ScalingName,
+    ScalingOption,
+    SeedOption,
+    TraceOption,
+    read_traces,
+)
 from planner.cli.streams import STANDARD, answer, check_writable, note, usage_error
 
 if TYPE_CHECKING:
@@ -39,6 +48,7 @@ if TYPE_CHECKING:
     from planner.plan.schema import Plan
     from planner.prefer.earlier import PreferredPlan
     from planner.second_opinion import Reviewer
+    from planner.simulate.fleet import Settings
     from planner.spec import LoadedSpec
 
 
@@ -83,6 +93,14 @@ def solve(
     time_limit: TimeLimitOption = None,
     prefer: PreferOption = None,
     stay_within: StayWithinOption = None,
+    certify: Annotated[
+        bool, flag("--certify", "Replay the fleet, and tighten what fails until every limit holds.")
+    ] = False,
+    trace: TraceOption = None,
+    trace_scaling: ScalingOption = ScalingName.COMPRESSED,
+    drop_long: DropLongOption = False,
+    seed: SeedOption = 1,
+    replications: ReplicationsOption = 5,
     accept_unproven: Annotated[
         bool, flag("--accept-unproven", "Exit with 0 also when the gap is not reached.")
     ] = False,
@@ -113,6 +131,8 @@ def solve(
         periods=periods,
     )
     reviewer = _reviewer(second_opinion)
+    if trace and not certify:
+        usage_error("--trace: it is what --certify replays; give both, or replay a plan with planner simulate")
     loaded = read_spec(spec, stdin_filename)
     opened = _checked(loaded, catalog, quiet)
     if flags.stay_within is not None and flags.prefer is None and not (loaded.spec and loaded.spec.deployed):
@@ -120,6 +140,10 @@ def solve(
     if show_config:
         answer(_config(loaded, opened, flags))
         return
+    if certify:
+        flags = replace(
+            flags, certify=_replay(loaded, trace or [], trace_scaling, drop_long, seed, replications, quiet)
+        )
     interrupt = Event()
     plan = _plan(loaded, opened, flags, quiet, interrupt)
     if interrupt.is_set() and plan.unsolved is not None:
@@ -141,11 +165,37 @@ def solve(
 def exit_code(plan: Plan, accept_unproven: bool) -> ExitCode:
     """Return what a plan means to scripts."""
     applies = {
-        ExitCode.INFEASIBLE: plan.status == "infeasible",
+        ExitCode.INFEASIBLE: plan.status == "infeasible" or not _held(plan),
         ExitCode.UNPROVEN: plan.status == "unproven" and not accept_unproven,
         ExitCode.DENIED: any(policy.outcome == "deny" for policy in plan.policies),
     }
     return first_of(code for code, is_so in applies.items() if is_so)
+
+
+def _held(plan: Plan) -> bool:
+    """Tell whether no replay of a plan missed a limit."""
+    return plan.certificate is None or plan.certificate.replayed.verdict in ("pass", "inconclusive")
+
+
+def _replay(
+    loaded: LoadedSpec,
+    trace: list[str],
+    scaling: ScalingName,
+    drop_long: bool,
+    seed: int,
+    replications: int,
+    quiet: bool,
+) -> Settings:
+    """Return how the fleet is to be replayed. Leaves with the exit code of wrong input where a trace cannot be used."""
+    from planner.diagnostics import DiagnosticError
+    from planner.simulate.fleet import Settings
+    from planner.simulate.traffic import Scaling
+
+    try:
+        traces = read_traces(trace, list(loaded.spec.workloads) if loaded.spec is not None else [], quiet)
+    except DiagnosticError as error:
+        refuse(error.diagnostics)
+    return Settings(seed=seed, replications=replications, traces=traces, scaling=Scaling(scaling), drop_long=drop_long)
 
 
 @dataclass(frozen=True)
@@ -159,13 +209,21 @@ class _Flags:
     prefer: PreferredPlan | None
     stay_within: float | None
     periods: int | None
+    certify: Settings | None = None
 
     def options(self) -> Options:
         """Return them as the pipeline takes them."""
         from planner.pipeline import Options
 
         return Options(
-            self.as_of, self.gap, self.time_limit_s, self.write_lp, self.prefer, self.stay_within, self.periods
+            self.as_of,
+            self.gap,
+            self.time_limit_s,
+            self.write_lp,
+            self.prefer,
+            self.stay_within,
+            self.periods,
+            self.certify,
         )
 
 

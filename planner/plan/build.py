@@ -16,6 +16,7 @@ from planner.plan.growth import Growth, growth_of
 from planner.plan.io import with_digest
 from planner.plan.nodes import plan_nodes
 from planner.plan.pools import PoolDraft, plan_pools, pool_costs
+from planner.plan.replayed import Certificate
 from planner.plan.schema import (
     Digests,
     InfeasibleReport,
@@ -135,6 +136,11 @@ def infeasible_plan(context: Context, report: InfeasibleReport) -> Plan:
 def unsolved_plan(context: Context, reason: str) -> Plan:
     """Return the plan that says why there is none although none was proven impossible, with its digest."""
     return with_digest(_empty(context, "unproven").model_copy(update={"unsolved": reason}))
+
+
+def with_certificate(plan: Plan, certificate: Certificate) -> Plan:
+    """Return a plan with the certificate of its replay, and its digest."""
+    return with_digest(plan.model_copy(update={"certificate": certificate}))
 
 
 def with_preferred(plan: Plan, preferred: Preferred) -> Plan:

@@ -149,7 +149,7 @@ def _settle_alone(
             if rerouted is None:
                 break
             return Settled(table, problem, solution, pools, rerouted)
-        table = _corrected(table, cuts)
+        table = lowered(table, cuts)
         problem = with_services(problem, table)
         rates = routes(problem, solution.replicas)
         if rates is None:
@@ -200,8 +200,8 @@ def _cuts(
     return cuts
 
 
-def _corrected(table: CandidateTable, cuts: Mapping[str, float]) -> CandidateTable:
-    """Lower the candidates that missed, and with them those that would miss likewise: same shape, same workloads and mix.
+def lowered(table: CandidateTable, cuts: Mapping[str, float]) -> CandidateTable:
+    """Lower candidates, by name, to a share of what they bear, and with them those of the same shape, workloads and mix.
 
     They differ in batch cap and least pool only; corrected one by one, the search would try each of them in turn.
     """

@@ -5,26 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from planner.plan.record import Record
+from planner.plan.replayed import Certificate
 
 EXCLUDED = ("egress", "storage", "support", "tax", "staff")
 
 Status = Literal["solved", "unproven", "infeasible"]
 Resource = Literal["capacity", "bandwidth", "compute", "interconnect", "overhead", "queueing"]
 PolicyOutcome = Literal["ok", "warn", "deny", "waived", "not_evaluated"]
-
-
-class Record(BaseModel):
-    """Base of all parts of a plan: frozen, unknown keys refused."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        allow_inf_nan=False,
-        use_attribute_docstrings=True,
-        populate_by_name=True,
-        serialize_by_alias=True,
-    )
 
 
 class Objective(Record):
@@ -384,5 +374,7 @@ class Plan(Record):
     """Why no fleet meets the spec; absent from the JSON of other plans."""
     preferred: Preferred | None = None
     """What became of the fleet of an earlier plan; absent where none was to be kept."""
+    certificate: Certificate | None = None
+    """Replay of the fleet on real or drawn traffic; absent from plans that were not certified."""
     unsolved: str | None = None
     """Why there is no plan although none was proven impossible (a limit was reached); absent otherwise."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planner.plan.schema import Plan
 from planner.report.content import Block, Origin
+from planner.report.sections.certificate import certificate, certified_latency
 from planner.report.sections.commitments import commitments
 from planner.report.sections.headline import headline
 from planner.report.sections.infeasible import infeasible
@@ -16,6 +17,7 @@ from planner.report.sections.workloads import latency, workloads
 
 SECTIONS = (
     headline,
+    certificate,
     preferred,
     pools,
     nodes,
@@ -24,6 +26,7 @@ SECTIONS = (
     commitments,
     workloads,
     latency,
+    certified_latency,
     predictions,
     measurements,
     memory,

@@ -1,0 +1,73 @@
+"""The spec that a saved plan was made from: given, or found by its digest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+from planner.cli.inputs import catalog_for, read_spec, refuse
+from planner.cli.options import flag
+from planner.cli.streams import usage_error
+
+if TYPE_CHECKING:
+    from planner.pipeline import Prepared
+    from planner.plan.schema import Plan
+    from planner.spec import LoadedSpec
+
+MOST_FILES = 200
+SPEC_FOLDERS = (".", "specs")
+ENDINGS = (".yaml", ".yml")
+
+SpecOption = Annotated[
+    str | None,
+    flag("--spec", "The spec of the plan; default: found by its digest here or in specs/.", metavar="SPEC"),
+]
+
+
+def prepared(plan: Plan, path: str, spec: str | None, folder: Path | None) -> Prepared:
+    """Return the spec and the catalog of the plan at `path`. Leaves with what is wrong where they are not its own."""
+    from planner.pipeline import prepare, spec_digest
+
+    loaded = read_spec(spec, None) if spec is not None else _found(plan, path)
+    if loaded.spec is None:
+        refuse(loaded.diagnostics, loaded)
+    if spec_digest(loaded) != plan.digests.spec:
+        reason = f"{loaded.path} is not the spec that this plan was made from, or was changed since; solve it again"
+        refuse_plan("plan/other-spec", reason, path)
+    opened = catalog_for(loaded, folder)
+    if opened.digest() != plan.digests.catalog:
+        refuse_plan("plan/other-catalog", "the catalog was changed since this plan was made; solve it again", path)
+    return prepare(loaded, opened)
+
+
+def check_fleet(plan: Plan, path: str, what: str) -> None:
+    """Raise `DiagnosticError` for a plan without pools: it has nothing to do `what` with."""
+    if not plan.pools:
+        refuse_plan("plan/no-fleet", f"this plan has no fleet to {what}; `planner show` says why", path)
+
+
+def refuse_plan(code: str, message: str, path: str) -> NoReturn:
+    """Raise `DiagnosticError` about the plan at `path`."""
+    from planner.diagnostics import Diagnostic, DiagnosticError, Span
+
+    raise DiagnosticError([Diagnostic(code, message, Span(path, 1, 1, 2))])
+
+
+def _found(plan: Plan, path: str) -> LoadedSpec:
+    """Return the spec with the digest that a plan names: beside the plan, in the working folder, or in specs/."""
+    from planner.pipeline import spec_digest
+
+    nearby = (read_spec(str(file), None) for file in _near(Path(path).parent))
+    found = next((loaded for loaded in nearby if spec_digest(loaded) == plan.digests.spec), None)
+    if found is not None:
+        return found
+    return usage_error(
+        "the spec of this plan is not beside it, here or in specs/, or it was changed; give it with --spec"
+    )
+
+
+def _near(home: Path) -> Iterator[Path]:
+    folders = [home, *map(Path, SPEC_FOLDERS)]
+    files = [f for folder in folders for f in sorted(folder.glob("**/*" if folder.name == "specs" else "*"))]
+    yield from [f for f in dict.fromkeys(files) if f.suffix in ENDINGS and f.is_file()][:MOST_FILES]

@@ -1,0 +1,1 @@
+"""Replay of a plan: token-exact continuous batching on an integer clock, request by request."""

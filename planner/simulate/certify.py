@@ -1,0 +1,97 @@
+"""Find the pools of a fleet that fail their replay, and lower their candidates to what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from planner.candidates.types import CandidateTable
+from planner.physics.constants import SpeedConstants
+from planner.plan.assess import PoolLoad
+from planner.plan.pools import LoadedCandidate
+from planner.plan.replayed import PoolReplay, Replayed, Tightening, TraceUse
+from planner.plan.rerate import lowered
+from planner.simulate.fleet import Settings, held_share
+from planner.simulate.run import replayed, replayed_pools
+
+MOST_ROUNDS = 6
+LEAST_SHARE = 1 / 64  # of the traffic of a pool: what does not hold even that is not used any more
+SEARCH_REPLICATIONS = 3
+SEARCH_REQUESTS = 20_000
+
+
+@dataclass
+class Replays:
+    """Replays of fleets, model by model: pools that did not change are not replayed again."""
+
+    constants: SpeedConstants
+    settings: Settings
+    _known: dict[str, tuple[list[PoolReplay], list[TraceUse]]] = field(default_factory=dict)
+
+    def of(self, table: CandidateTable, pools: Sequence[LoadedCandidate]) -> Replayed:
+        """Replay a fleet."""
+        found: list[PoolReplay] = []
+        uses: list[TraceUse] = []
+        loads = [load for _, load in pools]
+        due = [each for each in _by_model(loads) if _key(each) not in self._known]
+        if due:
+            made, used = replayed_pools(table, [load for each in due for load in each], self.constants, self.settings)
+            for each in due:
+                model = each[0].shape.model
+                own = [p for p in made if p.model == model]
+                self._known[_key(each)] = own, [u for u in used if table.workloads[u.workload].model == model]
+        for each in _by_model(loads):
+            own, used = self._known[_key(each)]
+            found += own
+            uses += used
+        return replayed(self.settings, sorted(found, key=lambda p: p.name), uses)
+
+    def tightened(
+        self, table: CandidateTable, pools: Sequence[LoadedCandidate], found: Replayed, number: int
+    ) -> tuple[CandidateTable, list[Tightening]]:
+        """Return a table in which the candidates of pools that failed bear what these were found to hold, and what was done."""
+        failed = {p.name: p for p in found.pools if p.verdict != "pass"}
+        cuts: dict[str, float] = {}
+        steps: list[Tightening] = []
+        for candidate, load in pools:
+            if load.name not in failed:
+                continue
+            kept = self._held(table, [p for _, p in pools if p.shape.model == load.shape.model], load.name)
+            used = sum(rate * candidate.services[w].busy_s for w, rate in load.rates.items()) / load.replicas
+            cuts[candidate.name] = kept * min(used, 1.0)
+            steps.append(
+                Tightening(
+                    round=number,
+                    pool=load.name,
+                    shape=candidate.shape.name,
+                    verdict=failed[load.name].verdict,
+                    failed=tuple(_failed(failed[load.name])),
+                    kept_share=cuts[candidate.name],
+                )
+            )
+        return lowered(table, cuts), steps
+
+    def _held(self, table: CandidateTable, loads: Sequence[PoolLoad], name: str) -> float:
+        quick = replace(
+            self.settings,
+            replications=min(SEARCH_REPLICATIONS, self.settings.replications),
+            requests=min(SEARCH_REQUESTS, self.settings.requests),
+        )
+        share = held_share(table.models, table.workloads, loads, self.constants, quick, name)
+        return share if share >= LEAST_SHARE else 0.0
+
+
+def _failed(pool: PoolReplay) -> list[str]:
+    limits = [(w.name, limit) for w in pool.workloads for limit in w.limits if limit.verdict != "pass"]
+    return [f"{name} {limit.metric}" for name, limit in limits]
+
+
+def _by_model(loads: Sequence[PoolLoad]) -> list[list[PoolLoad]]:
+    models = dict.fromkeys(load.shape.model for load in loads)
+    return [[load for load in loads if load.shape.model == model] for model in models]
+
+
+def _key(loads: Sequence[PoolLoad]) -> str:
+    return repr(
+        [(p.shape.model, p.name, p.shape.name, p.max_num_seqs, p.replicas, sorted(p.rates.items())) for p in loads]
+    )
