@@ -46,7 +46,9 @@ from planner.policy import evaluate
 from planner.policy.facts import PlanFacts
 from planner.prefer.changes import changes_between
 from planner.prefer.earlier import EarlierFleet, PreferredPlan, deployed_fleet, on_nodes
+from planner.prefer.earlier import in_periods as by_periods
 from planner.prefer.keep import Fleet, Keeper, Preference
+from planner.prefer.reasons import in_words_of_periods
 from planner.prefer.running import running_fleet
 from planner.program.data import FleetProblem
 from planner.program.problem import fleet_problem, gpu_limits, with_services
@@ -63,9 +65,12 @@ MOST_ROUNDS = 16
 NO_LIMIT = 1_000_000  # solves of variants that a user asks for one by one
 VISIBLE_SHARE = 1e-3  # smaller changes of the bound are not worth a line
 MENDING_S = 20.0  # what a limit leaves to make a fleet that was found hold at the mix its pools get
-KEPT_TOGETHER = "a fleet is to be kept, and so far that is planned for one period only"
 NO_FLEET = "no fleet meets the spec, neither this one nor another"
 NO_FLEET_FOUND = "no fleet was found that it could be compared with"
+RATED_MIXES = (
+    "pools that workloads share were tried in the mixes that they are rated for, and near them: where a fleet just misses, "
+    "another mix may hold"
+)
 Progress = Callable[[str, float], None]
 """Called with the name of a finished stage and the seconds it took."""
 Solving = Callable[[], AbstractContextManager[Event | None]]
@@ -147,7 +152,7 @@ def make_plan(
     clock.lap("candidates")
     if options.certify is not None:
         check_traces(options.certify, table)
-    context = _context(prepared, spec, table, options, KEPT_TOGETHER if earlier is not None else "")
+    context = _context(prepared, spec, table, options)
     gap = options.gap if options.gap is not None else spec.planning.gap
     with solving() as interrupt:
         deadline_s = None if options.time_limit_s is None else time.monotonic() + options.time_limit_s
@@ -156,8 +161,10 @@ def make_plan(
         clock.lap("plan")
         if plan.status == "infeasible":
             rough = replace(limits, gap=max(limits.gap, WAY_GAP))
-            trials = _trials(prepared, knowledge, options, rough, KEPT_TOGETHER if earlier is not None else "")
+            trials = _trials(prepared, knowledge, options, rough)
             report = explain_infeasible(spec, table, trials)
+            if table.has_mixes and not unserved(table):
+                report = report.model_copy(update={"reason": f"{report.reason}\n{RATED_MIXES}"})
             plan = infeasible_plan(context, report)
             clock.lap("explain")
     if earlier is not None and plan.preferred is None:
@@ -189,25 +196,20 @@ def replayable(prepared: Prepared, plan: Plan) -> tuple[CandidateTable, SpeedCon
     return build_table(spec, prepared.catalog, knowledge, None, running), knowledge.constants
 
 
-def _context(
-    prepared: Prepared, spec: FleetSpec, table: CandidateTable, options: Options, kept_together: str = ""
-) -> Context:
-    """Return what a plan says about where it comes from; where hours are `kept_together`, they are planned at their peak."""
+def _context(prepared: Prepared, spec: FleetSpec, table: CandidateTable, options: Options) -> Context:
+    """Return what a plan says about where it comes from."""
     as_of = spec.planning.as_of or prepared.catalog.newest_price_date()
-    planning = spec.planning.model_copy(update={"periods": 1}) if kept_together else spec.planning
-    periods = periods_of(spec.model_copy(update={"planning": planning}))
-    assumed = (*table.assumptions, *hour_assumptions(spec, periods, kept_together))
+    periods = periods_of(spec)
+    assumed = (*table.assumptions, *hour_assumptions(spec, periods))
     table = replace(table, assumptions=assumed)
     return Context(spec, table, as_of, _digests(prepared, as_of, options), _versions(), periods)
 
 
-def _trials(
-    prepared: Prepared, knowledge: Knowledge, options: Options, limits: SolveLimits, kept_together: str = ""
-) -> Trials:
+def _trials(prepared: Prepared, knowledge: Knowledge, options: Options, limits: SolveLimits) -> Trials:
     """Return the means to plan variants of a spec within `limits`."""
 
     def plan_spec(spec: FleetSpec, table: CandidateTable) -> Plan:
-        context, silent = _context(prepared, spec, table, options, kept_together), _Clock(lambda _stage, _s: None)
+        context, silent = _context(prepared, spec, table, options), _Clock(lambda _stage, _s: None)
         asked = replace(options, write_lp=None, prefer=None, certify=None)
         return _solve_and_audit(context, prepared.catalog, knowledge, {}, limits, asked, silent)
 
@@ -249,7 +251,7 @@ def _solve_and_audit(
     if unserved(table):
         return infeasible_plan(context, InfeasibleReport(reason="some workload has no candidate"))
     if len(context.periods) > 1:
-        return _solve_periods(context, catalog, knowledge, memo, limits, options, clock)
+        return _solve_periods(context, catalog, knowledge, memo, limits, options, clock, earlier)
     constants = knowledge.constants
     running = None if earlier is None else running_fleet(earlier, table)
     paid = frozenset(running.nodes) if running is not None else frozenset[str]()
@@ -258,18 +260,15 @@ def _solve_and_audit(
         _write_lp(problem, options.write_lp)
     search = _Search(context, table, problem, constants, limits, clock)
     keeper = None
-    if earlier is not None and running is not None:
-        stay_within = _stay_within(spec, options)
-        keeper = Keeper(running, spec, catalog, table, problem, constants, limits, stay_within)
+    if running is not None:
+        keeper = Keeper(running, spec, catalog, table, problem, constants, limits, _stay_within(spec, options))
     chosen = _chosen(search, keeper) if options.certify is None else _certified(search, keeper, options.certify)
     if isinstance(chosen, Plan):
         return chosen
     plan = _audited(context, catalog, chosen.best, chosen.fleet, constants, earlier)
     if chosen.certificate is not None:
         plan = with_certificate(plan, chosen.certificate)
-    if earlier is None or keeper is None or chosen.preference is None:
-        return plan
-    return with_preferred(plan, _outcome(plan, earlier, keeper.stay_within, chosen.best, chosen.preference))
+    return _with_outcome(plan, chosen, earlier, options, spec)
 
 
 @dataclass(frozen=True)
@@ -337,21 +336,28 @@ def _solve_periods(
     limits: SolveLimits,
     options: Options,
     clock: _Clock,
+    earlier: EarlierFleet | None,
 ) -> Plan:
     """Find the best fleet for all periods at once, audit it in each of them, and put their plans together."""
     spec, constants = context.spec, knowledge.constants
-    whole = expanded(spec, context.table, context.periods, lambda s: build_table(s, catalog, knowledge, memo))
+    shapes = NOTHING_RUNS if earlier is None else earlier.shapes()
+    whole = expanded(spec, context.table, context.periods, lambda s: build_table(s, catalog, knowledge, memo, shapes))
     clock.lap("candidates by period")
-    problem = fleet_problem(whole.spec, whole.table, gpu_limits(spec, catalog))
+    running = None if earlier is None else running_fleet(by_periods(earlier, whole.parts), whole.table)
+    paid = frozenset(running.nodes) if running is not None else frozenset[str]()
+    problem = fleet_problem(whole.spec, whole.table, gpu_limits(spec, catalog), paid)
     if options.write_lp is not None:
         _write_lp(problem, options.write_lp)
     search = _Search(context, whole.table, problem, constants, limits, clock)
-    asked = options.certify
-    chosen = _chosen(search, None) if asked is None else _certified(search, None, in_periods(asked, whole.parts))
+    keeper, asked = None, options.certify
+    if running is not None:
+        stay_within = _stay_within(spec, options)
+        keeper = Keeper(running, whole.spec, catalog, whole.table, problem, constants, limits, stay_within)
+    chosen = _chosen(search, keeper) if asked is None else _certified(search, keeper, in_periods(asked, whole.parts))
     if isinstance(chosen, Plan):
         return chosen
     best = chosen.best
-    found, packing = best.fleet.found, best.fleet.packing
+    found, packing = chosen.fleet.found, chosen.fleet.packing
     growth = growth_of(found.table, found.problem, found.solution, constants)
     parts: list[PeriodPlan] = []
     for part in whole.parts:
@@ -365,12 +371,23 @@ def _solve_periods(
     context = replace(context, table=replace(context.table, assumptions=(*context.table.assumptions, *best.rerated)))
     names = {node.offer for part in parts for node in part.plan.nodes}
     bought = [o for o in context.table.supply.offers if o.name in names]
-    policies = _policies(context, catalog, best.fleet.usd_per_h, bought, None)
+    before = None if earlier is None else earlier.usd_per_month
+    policies = _policies(context, catalog, chosen.fleet.usd_per_h, bought, before)
     plan = build_plan_of_periods(context, found.problem, found.solution, parts, best.status, policies)
     _refuse(audit_fold(plan, parts, spec, context.table, catalog))
     if chosen.certificate is not None:
         plan = with_certificate(plan, named_as_planned(chosen.certificate, whole.parts, found.pools, plan))
-    return plan
+    return _with_outcome(plan, chosen, earlier, options, spec)
+
+
+def _with_outcome(plan: Plan, chosen: _Chosen, earlier: EarlierFleet | None, options: Options, spec: FleetSpec) -> Plan:
+    """Return a plan that says what became of the fleet that was to be kept, if one was."""
+    if earlier is None or chosen.preference is None:
+        return plan
+    outcome = _outcome(plan, earlier, _stay_within(spec, options), chosen.best, chosen.preference)
+    periods = [p.name for p in plan.periods] if len(plan.periods) > 1 else []
+    reasons = tuple(in_words_of_periods(reason, periods) for reason in outcome.reasons)
+    return with_preferred(plan, outcome.model_copy(update={"reasons": reasons}))
 
 
 def _outcome(plan: Plan, earlier: EarlierFleet, stay_within: float, best: _Best, preference: Preference) -> Preferred:
@@ -420,7 +437,10 @@ class _Search:
             self.clock.lap("solve")
             outcome, packing, problem = answered.outcome, answered.packing, answered.problem
             if isinstance(outcome, Infeasible):
-                return infeasible_plan(self.context, InfeasibleReport(reason=outcome.reason))
+                if not self.table.has_mixes or limits.is_over:
+                    return infeasible_plan(self.context, InfeasibleReport(reason=outcome.reason))
+                rating, answered = self._at_any_mix()
+                continue
             if isinstance(outcome, Unsolved) or packing is None:
                 return unsolved_plan(self.context, "a limit was reached before any fleet was found")
             found = settle(rating.table, problem, outcome.solution, self.constants)
@@ -438,6 +458,13 @@ class _Search:
         return unsolved_plan(
             self.context, f"pools still miss limits at the mix they get after {MOST_ROUNDS} rounds of correction"
         )
+
+    def _at_any_mix(self) -> tuple[Rating, Answered]:
+        """Search anew with pools that workloads share in any mix: where no fleet keeps to mixes that are rated, others may hold."""
+        self.table = self.table.at_any_mix()
+        self._rating = Rating(self.table, self.constants)
+        self._answered = solve(with_services(self.problem, self.table), self.limits, self._rating)
+        return self._rating, self._answered
 
     def lower(self, table: CandidateTable) -> None:
         """Take a table whose candidates bear less than before, and search on from there."""

@@ -155,19 +155,15 @@ def _tokens(traffic: TrafficSpec) -> float:
     return traffic.input_tokens.lengths.mean + traffic.output_tokens.lengths.mean
 
 
-def hour_assumptions(spec: FleetSpec, periods: Sequence[Period], kept_together: str = "") -> list[Assumption]:
-    """Say of every workload with hourly demand how its hours are planned, and what that adds.
-
-    `kept_together` says why they are all planned as one, where that is not what the spec asks for.
-    """
+def hour_assumptions(spec: FleetSpec, periods: Sequence[Period]) -> list[Assumption]:
+    """Say of every workload with hourly demand how its hours are planned, and what that adds."""
     found: list[Assumption] = []
     for name, workload in sorted(spec.workloads.items()):
         if workload.traffic.hourly is None:
             continue
         more = f"{_added_share(periods, name) * 100:.3g} % more requests than its hours have"
         if len(periods) == 1:
-            why = f" ({kept_together})" if kept_together else ""
-            value = f"planned at its peak of {workload.traffic.peak_requests_per_s():g} req/s, all hours{why}: {more}"
+            value = f"planned at its peak of {workload.traffic.peak_requests_per_s():g} req/s, all hours: {more}"
         else:
             value = f"planned at its highest hour in each of {len(periods)} periods: {more}"
         found.append(

@@ -328,6 +328,20 @@ class CandidateTable:
     rejection_counts: Mapping[str, int]
     assumptions: tuple[Assumption, ...] = field(default=())
 
+    @property
+    def has_mixes(self) -> bool:
+        """Tell whether some candidates take several workloads in the shares of their rating alone."""
+        return any(s.mix_share is not None for c in self.candidates for s in c.services.values())
+
+    def at_any_mix(self) -> CandidateTable:
+        """Return a table whose shared candidates take workloads in any shares, each at what it takes in the mix that is rated."""
+
+        def free(candidate: Candidate) -> Candidate:
+            services = {w: replace(s, mix_share=None) for w, s in candidate.services.items()}
+            return replace(candidate, services=services)
+
+        return replace(self, candidates=tuple(free(c) for c in self.candidates))
+
     def by_model(self) -> dict[str, CandidateTable]:
         """Return, for each model, the table with the candidates of that model alone."""
         own: dict[str, list[Candidate]] = {name: [] for name in self.models}

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
+from planner.candidates.periods import InPeriod
 from planner.candidates.types import CandidateTable, PricedOffer, Shape, shape_name
 from planner.catalog import Catalog
 from planner.diagnostics import Diagnostic, DiagnosticError, Span
@@ -49,7 +50,8 @@ class EarlierPool:
     """Replicas of one shape. `placement` counts them by zone, where that is known.
 
     `node_gpus` is the size of all their nodes, 0 where it is not one. `max_num_seqs` and `workloads` are what a candidate should
-    be near to. `entry` is the offer that replicas lie on whose nodes are not listed.
+    be near to. `entry` is the offer that replicas lie on whose nodes are not listed. `by_period` counts replicas by period,
+    where there are several.
     """
 
     name: str
@@ -63,15 +65,21 @@ class EarlierPool:
     node_gpus: int = 0
     placement: Mapping[str, int] = field(default_factory=dict)
     entry: str = ""
+    by_period: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class EarlierNodes:
-    """Nodes of one offer that are paid for; `kind` is provider, region, instance, GPU, GPUs per node and term."""
+    """Nodes of one offer that are paid for; `kind` is provider, region, instance, GPU, GPUs per node and term.
+
+    `by_period` counts them by period, where there are several; `period` is set where these are those of one.
+    """
 
     offer: str
     kind: tuple[str, str, str, str, int, str]
     nodes: int
+    by_period: Mapping[str, int] = field(default_factory=dict)
+    period: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,12 +119,55 @@ def _pool(pool: Pool, plan: Plan) -> EarlierPool:
         is_spot=pool.spot,
         node_gpus=pool.gpus_per_node or (sizes.pop() if len(sizes) == 1 else 0),
         placement=Counter({f"{p.provider}/{p.region}": p.replicas for p in pool.placement}),
+        by_period=dict(pool.replicas_by_period),
     )
 
 
 def _nodes(node: NodePlan) -> EarlierNodes:
     kind = (node.provider, node.region, node.instance, node.gpu, node.gpus_per_node, node.term)
-    return EarlierNodes(node.offer, kind, node.nodes)
+    return EarlierNodes(node.offer, kind, node.nodes, dict(node.nodes_by_period))
+
+
+def in_periods(fleet: EarlierFleet, parts: Sequence[InPeriod]) -> EarlierFleet:
+    """Return a fleet as the copies of its pools and nodes for every period, of which it has what it had in the one of that name.
+
+    In a period that it does not know, it has all that it ever had. Pools of models that are the same in all periods stay one.
+    """
+    pools: dict[str, EarlierPool] = {}
+    for part in parts:
+        for pool in fleet.pools:
+            replicas = pool.by_period.get(part.period.name, pool.replicas)
+            is_steady = pool.model in part.steady
+            name = pool.name if is_steady else f"{pool.name} in {part.period.name}"
+            if replicas and name not in pools:
+                pools[name] = replace(
+                    pool,
+                    name=name,
+                    model=part.name(pool.model),
+                    replicas=pool.replicas if is_steady else replicas,
+                    workloads=frozenset(part.name(w) for w in pool.workloads),
+                    placement=pool.placement if is_steady else _scaled(pool.placement, replicas),
+                )
+    nodes = [
+        replace(
+            node,
+            offer=part.supply_name(node.offer),
+            nodes=node.by_period.get(part.period.name, node.nodes),
+            period=part.period.name,
+        )
+        for part in parts
+        for node in fleet.nodes
+    ]
+    return EarlierFleet(tuple(pools.values()), tuple(nodes), fleet.digest, fleet.usd_per_month)
+
+
+def _scaled(placement: Mapping[str, int], replicas: int) -> Mapping[str, int]:
+    """Return where so many of the replicas of a pool are, the first places filled first."""
+    left, found = replicas, {}
+    for zone, count in sorted(placement.items()):
+        found[zone] = min(count, left)
+        left -= found[zone]
+    return found
 
 
 def deployed_fleet(spec: FleetSpec, catalog: Catalog) -> EarlierFleet | None:

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from planner.candidates.types import Candidate, CandidateTable
+from planner.candidates.types import CandidateTable
 from planner.catalog import Catalog
 from planner.physics.constants import SpeedConstants
 from planner.plan.rerate import Rating, Settled, settle
@@ -115,7 +115,7 @@ class Keeper:
         held = [found for found in tries if isinstance(found, Fleet)]
         if held:
             return min(held, key=self._other_settings)
-        freely = patient._as_rated(best, _at_any_mix(self.table))
+        freely = patient._as_rated(best, self.table.at_any_mix())
         if isinstance(freely, Fleet):
             return freely
         missed = next(found for found in reversed(tries) if isinstance(found, Missed))
@@ -206,13 +206,3 @@ class Keeper:
             usd, more_usd = kept.usd_per_h, kept.usd_per_h - best.usd_per_h
             what = f"costs ${usd:,.2f} per hour, ${more_usd:,.2f} ({share}) more than the best fleet"
         return f"the fleet as it was {what}; {percent(self.stay_within)} is allowed"
-
-
-def _at_any_mix(table: CandidateTable) -> CandidateTable:
-    """Return a table whose shared candidates take their workloads in any shares, each at the capacity that it has in their mix."""
-
-    def free(candidate: Candidate) -> Candidate:
-        services = {w: replace(s, mix_share=None) for w, s in candidate.services.items()}
-        return replace(candidate, services=services)
-
-    return replace(table, candidates=tuple(free(c) for c in table.candidates))

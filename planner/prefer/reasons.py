@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
 from planner.candidates.types import CandidateTable
 from planner.catalog import Catalog
@@ -110,6 +111,13 @@ def _losses(problem: FleetProblem, replicas: Mapping[str, int]) -> Iterator[str]
 def _scarce(routing: Routing, workloads: Mapping[str, float] | list[str]) -> str:
     """Return the workloads that the scarce pools serve."""
     return ", ".join(sorted(routing.weights) or sorted(workloads))
+
+
+def in_words_of_periods(reason: str, periods: Sequence[str]) -> str:
+    """Return a reason in which copies for a period are called by the name that the spec has, and the period."""
+    for name in periods:
+        reason = re.sub(rf"@{re.escape(name)}\b", f" in {name}", reason)
+    return reason
 
 
 def percent(share: float) -> str:

@@ -131,6 +131,8 @@ def _nodes(nodes: Iterable[EarlierNodes], offers: Iterable[PricedOffer]) -> tupl
     gone: list[str] = []
     for node in nodes:
         alike = [o.name for o in offers if _is_alike(o, node)]
+        if node.period and not node.nodes:
+            continue  # none of them in this period
         if node.offer in names:
             found[node.offer] += node.nodes
         elif len(alike) == 1:
@@ -143,7 +145,8 @@ def _nodes(nodes: Iterable[EarlierNodes], offers: Iterable[PricedOffer]) -> tupl
 
 
 def _is_alike(offer: PricedOffer, node: EarlierNodes) -> bool:
-    return node.kind == (
+    return (node.period, *node.kind) == (
+        offer.period,
         offer.provider,
         offer.region,
         offer.instance,

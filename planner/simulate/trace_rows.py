@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from operator import methodcaller
@@ -19,6 +19,7 @@ LONGEST_CELL = 20_000
 SEPARATORS = {";": "`;`", "\t": "tabs", "|": "`|`"}
 EXCESS = "more cells than columns"
 NO_OBJECT = "not a JSON object"
+_DECODE = json.JSONDecoder().raw_decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,48 +181,49 @@ def _chunk(lines: Sequence[int], columns: dict[str, list[str]], layout: Layout, 
 
 
 def _json(path: str, first: Block, blocks: Iterator[Block]) -> tuple[Layout, Iterator[Chunk]]:
-    decode = json.JSONDecoder().decode
-    number, head = first[0], first[1][0]
-    if head.lstrip().startswith("["):
+    number, head = first[0], first[1][0].strip()
+    if head.startswith("["):
         message = "this file is a list of JSON, not one object a line"
         raise refused(path, message, number, "write one request a line, without brackets around them", "json/syntax")
-    if _object(decode, head) is None:
+    if _object(head) is None:
         message = "the first line is not a whole JSON object"
         raise refused(path, message, number, "write one request a line, as {...}", "json/syntax")
     pairs = json.JSONDecoder(object_pairs_hook=list).decode(head)
     layout = _layout(path, [str(key) for key, _ in pairs], number, of="keys")
 
     def chunks() -> Iterator[Chunk]:
-        yield _json_chunk(first, layout, decode)
+        yield _json_chunk(first, layout)
         for block in blocks:
-            yield _json_chunk(block, layout, decode)
+            yield _json_chunk(block, layout)
 
     return layout, chunks()
 
 
-def _json_chunk(block: Block, layout: Layout, decode: Callable[[str], object]) -> Chunk:
+def _json_chunk(block: Block, layout: Layout) -> Chunk:
     number, lines = block
-    found = [(number + i, _object(decode, line)) for i, line in enumerate(lines) if line and not line.isspace()]
-    rows = [row or {} for _, row in found]
+    stripped = list(map(str.strip, lines))
+    found = [_object(line) for line in stripped if line]
+    rows = [row or {} for row in found]
     hits = [row.get(layout.hits) for row in rows]
     ids = [row.get(layout.hash_ids) for row in rows]
     return Chunk(
-        [line for line, _ in found],
+        [number + i for i, line in enumerate(stripped) if line],
         [row.get(layout.arrival) for row in rows],
         [row.get(layout.inputs) for row in rows],
         [row.get(layout.outputs) for row in rows],
         None if hits.count(None) == len(hits) else hits,
         None if ids.count(None) == len(ids) else ids,
-        {i: NO_OBJECT for i, (_, row) in enumerate(found) if row is None},
+        {i: NO_OBJECT for i, row in enumerate(found) if row is None},
     )
 
 
-def _object(decode: Callable[[str], object], line: str) -> dict[str, object] | None:
+def _object(line: str) -> dict[str, object] | None:
+    """Return the object that a line without blanks around it holds, None when it holds something else or more."""
     try:
-        row = decode(line)
+        row, end = _DECODE(line)
     except (ValueError, RecursionError):
         return None
-    return row if isinstance(row, dict) else None
+    return row if isinstance(row, dict) and end == len(line) else None
 
 
 def _layout(path: str, columns: list[str], line: int, of: str = "columns") -> Layout:

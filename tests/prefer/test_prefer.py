@@ -283,3 +283,45 @@ def test_a_fleet_is_kept_in_a_mix_that_no_candidate_is_rated_for(catalog: Catalo
     h100 = next(p for p in plan.pools if p.gpu == "H100-SXM-80GB")
     assert h100.workloads["long"] == pytest.approx(2.4)
     assert 0.5 * 48 < h100.workloads["short"] < 48
+
+
+HOURLY = """\
+version: 1
+fleet: hours
+models:
+  chat: {use: llama-3.1-8b, max_model_len: 8k}
+workloads:
+  assistant:
+    model: chat
+    traffic:
+      hourly: [5, 5, 5, 5, 5, 5, 5, 5, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 5, 5, 5, 5, 5, 5]
+      input_tokens: 1000
+      output_tokens: 200
+    slo: {ttft_p95: 1 s, tpot_p95: 50 ms}
+supply:
+  offers: [{name: cloud, provider: aws, region: us-east-1, gpus: [L40S, A10G]}]
+"""
+
+
+def test_a_fleet_of_several_periods_is_kept_in_each_of_them(catalog: Catalog) -> None:
+    before = planned(HOURLY, catalog)
+    kept = planned(HOURLY, catalog, before)
+    assert kept.preferred is not None
+    assert (kept.preferred.outcome, kept.preferred.changes) == ("kept", ())
+    assert [p.replicas_by_period for p in kept.pools] == [p.replicas_by_period for p in before.pools]
+    assert kept.objective == before.objective
+
+
+def test_the_fleet_of_a_peak_is_given_up_where_hours_are_cheaper(catalog: Catalog) -> None:
+    """What is bought for all hours costs more than what periods ask for; a budget between the two is no reason to fail."""
+    text = HOURLY + "planning: {periods: 1}\n"
+    before, hours = planned(text, catalog), planned(HOURLY, catalog)
+    assert before.objective is not None
+    assert hours.objective is not None
+    budget = 0.5 * (before.objective.usd_per_month + hours.objective.usd_per_month)
+    plan = planned(HOURLY + f"  budget: {budget:.0f} USD/month\n", catalog, before)
+    assert plan.preferred is not None
+    assert plan.preferred.outcome == "changed"
+    assert plan.preferred.reasons[0].startswith("supply.budget is ")
+    assert plan.objective is not None
+    assert plan.objective.usd_per_month == pytest.approx(hours.objective.usd_per_month)
