@@ -17,7 +17,7 @@ from planner.physics.constants import SpeedConstants
 from planner.physics.memory import hbm_budget
 from planner.plan.assess import PoolLoad, missed
 from planner.plan.figures import MONEY_RTOL, RATE_RTOL, Violation, wrong_figures
-from planner.plan.schema import Plan, Pool
+from planner.plan.schema import Placement, Plan, Pool
 from planner.spec import FleetSpec
 
 LIMIT_RTOL = 1e-5  # the solver keeps rows to this share
@@ -186,57 +186,66 @@ def _load(a: _Audit, pool: Pool, replicas: int, rates: Mapping[str, float]) -> P
 
 def _nodes(a: _Audit) -> Iterator[Violation]:
     """Every replica fits nodes that are paid for, at its place, where all workloads of its pool are allowed."""
-    bins = [_Bin(a.offers[n.offer], a.offers[n.offer].gpus_per_node) for n in a.plan.nodes for _ in range(n.nodes)]
+    free = Counter({(n.offer, n.gpus_per_node): n.nodes for n in a.plan.nodes if n.nodes})
     for pool in a.plan.pools:
         if sum(place.replicas for place in pool.placement) != pool.replicas:
             yield Violation("placement", pool.name, "the placement does not add up to the replicas")
-    for pool in sorted(a.pools, key=lambda p: (-a.shape(p).gpus, -a.shape(p).node_gpus, len(_fitting(a, p, bins)))):
-        yield from _placed(a, pool, bins)
+    choice = {p.name: sum(free[key] for key in _fitting(a, p, free)) for p in a.pools}
+    for pool in sorted(a.pools, key=lambda p: (-a.shape(p).gpus, -a.shape(p).node_gpus, choice[p.name])):
+        yield from _placed(a, pool, free)
     yield from _stock(a)
 
 
-@dataclass
-class _Bin:
-    """A node of an offer, and its GPUs that are still free."""
-
-    offer: PricedOffer
-    free: int
+FreeNodes = Counter[tuple[str, int]]
+"""Nodes by offer and GPUs that are still free on them."""
 
 
-def _fitting(a: _Audit, pool: Pool, bins: list[_Bin]) -> list[_Bin]:
-    """Return the nodes that may hold some of the pool, by GPU type and by the selectors of all its workloads."""
+def _fitting(a: _Audit, pool: Pool, free: FreeNodes) -> list[tuple[str, int]]:
+    """Return the kinds of nodes that may hold some of the pool, by GPU type and by the selectors of all its workloads."""
     return [
-        b
-        for b in bins
-        if b.offer.gpu == pool.gpu
-        and b.offer.name in a.allowed(pool)
-        and b.offer.is_spot == pool.spot
-        and pool.gpus_per_node in (None, b.offer.gpus_per_node)
+        (name, left)
+        for name, left in free
+        if (offer := a.offers[name]).gpu == pool.gpu
+        and name in a.allowed(pool)
+        and offer.is_spot == pool.spot
+        and pool.gpus_per_node in (None, offer.gpus_per_node)
     ]
 
 
-def _placed(a: _Audit, pool: Pool, bins: list[_Bin]) -> Iterator[Violation]:
+def _placed(a: _Audit, pool: Pool, free: FreeNodes) -> Iterator[Violation]:
     """Put the replicas of a pool on nodes, fullest first, and say which find none."""
     shape = a.shape(pool)
     for place in pool.placement:
-        here = [b for b in bins if (b.offer.provider, b.offer.region) == (place.provider, place.region)]
-        fitting = _fitting(a, pool, here)
-        if any(b.offer.gpu == pool.gpu for b in here) and not fitting:
+        here = FreeNodes({key: n for key, n in free.items() if _is_at(a.offers[key[0]], place)})
+        if any(a.offers[name].gpu == pool.gpu for name, _ in here) and not _fitting(a, pool, here):
             yield Violation(
                 "selector", pool.name, f"{place.provider}/{place.region} has no node allowed for its workloads"
             )
             continue
         for replica in range(place.replicas):
-            able = [b for b in fitting if b.free >= shape.node_gpus]
-            if shape.nodes_spanned > 1:
-                able = [b for b in able if b.free == b.offer.gpus_per_node == shape.node_gpus]
-            able.sort(key=lambda b: (b.free, b.offer.name))
-            if len(able) < shape.nodes_spanned:
+            taken = _first_nodes(a, pool, shape, here)
+            if taken is None:
                 where = f"{place.provider}/{place.region}"
                 yield Violation("placement", pool.name, f"no node is left at {where} for replica {replica + 1}")
                 break
-            for node in able[: shape.nodes_spanned]:
-                node.free -= shape.node_gpus
+            for nodes in (here, free):
+                for name, left in taken:
+                    nodes[name, left] -= 1
+                    nodes[name, left - shape.node_gpus] += 1
+
+
+def _is_at(offer: PricedOffer, place: Placement) -> bool:
+    return (offer.provider, offer.region) == (place.provider, place.region)
+
+
+def _first_nodes(a: _Audit, pool: Pool, shape: Shape, here: FreeNodes) -> list[tuple[str, int]] | None:
+    """Return the fullest nodes that hold a replica, one that spans nodes on whole ones; None where there are too few."""
+    found: list[tuple[str, int]] = []
+    for name, left in sorted(_fitting(a, pool, here), key=lambda key: (key[1], key[0])):
+        whole = shape.nodes_spanned == 1 or left == a.offers[name].gpus_per_node == shape.node_gpus
+        if left >= shape.node_gpus and whole:
+            found += [(name, left)] * min(here[name, left], shape.nodes_spanned - len(found))
+    return found if len(found) == shape.nodes_spanned else None
 
 
 def _stock(a: _Audit) -> Iterator[Violation]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from planner.candidates.types import CandidateTable
 from planner.physics.constants import SpeedConstants
 from planner.plan.assess import PoolLoad, missed
 from planner.plan.pools import LoadedCandidate, pools_by_model
-from planner.program.data import FleetProblem, spares_by_candidate
+from planner.program.data import Column, FleetProblem, spares_by_candidate
 from planner.solve.outcome import Solution
 from planner.solve.routing import Routing, route_at_mix, route_freely, route_without
 
@@ -27,21 +28,34 @@ def spares_of(
     What the spec asks for is known to hold. Beyond that traffic keeps the mixes that pools are rated for, or takes any mix in
     which every pool turns out to keep its limits.
     """
-    asked, replicas = spares_by_candidate(problem), solution.replicas
+    asked = spares_by_candidate(problem)
     found: dict[str, int] = {}
-    for model, own in pools_by_model(pools).items():
-        for candidate, _ in own:
-            column, size = problem.column(candidate.name), replicas[candidate.name]
-            spares = min(asked[candidate.name], size)
-            while spares < size:
-                if not route_without(problem, column, replicas, spares + 1, route_at_mix).carries:
-                    routing = route_without(problem, column, replicas, spares + 1, route_freely)
-                    left = _left(own, candidate.name, spares + 1, routing)
-                    if not routing.carries or any(missed(table.models[model], table.workloads, left, constants)):
-                        break
-                spares += 1
-            found[candidate.name] = spares
+    for own in pools_by_model(pools).values():
+        for candidate, load in own:
+            column = problem.column(candidate.name)
+
+            def holds(spares: int, column: Column = column, own: Sequence[LoadedCandidate] = own) -> bool:
+                lost = partial(route_without, problem, column, solution.replicas, spares)
+                if lost(route_at_mix).carries:
+                    return True
+                routing = lost(route_freely)
+                left = _left(own, column.name, spares, routing)
+                return routing.carries and not any(missed(table.models[column.model], table.workloads, left, constants))
+
+            found[candidate.name] = _most(holds, min(asked[candidate.name], load.replicas), load.replicas)
     return found
+
+
+def _most(holds: Callable[[int], bool], known: int, limit: int) -> int:
+    """Return the largest number up to `limit` that holds, where `known` does and what holds of a number does of smaller ones."""
+    step = 1
+    while known + step <= limit and holds(known + step):
+        known, step = known + step, 2 * step
+    while step > 1:
+        step //= 2
+        if known + step <= limit and holds(known + step):
+            known += step
+    return known
 
 
 def _left(own: Sequence[LoadedCandidate], lost: str, spares: int, routing: Routing) -> list[PoolLoad]:

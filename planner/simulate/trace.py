@@ -106,7 +106,8 @@ def _from_first(path: str, arrivals: Floats, notes: list[str]) -> tuple[Floats, 
     """Return arrivals in order as seconds from the first, and which rows they are of unless they were in order."""
     least, most = float(arrivals.min()), float(arrivals.max())
     if least == most:
-        message = f"all arrivals ({arrivals.size:,}) are at the same time, so they tell no rate"
+        many = f"all arrivals ({arrivals.size:,}) are at the same time, so they tell no rate"
+        message = many if arrivals.size > 1 else "one arrival alone tells no rate"
         raise refused(path, message, help="give two or more times, or leave them blank to keep lengths alone")
     late = int(np.count_nonzero(arrivals < np.maximum.accumulate(arrivals)))
     order = None

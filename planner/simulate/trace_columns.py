@@ -103,10 +103,10 @@ class Columns:
             NO_OBJECT: refused[1],
             _NOT_A_NUMBER: np.isinf(both).any(0) | np.isinf(arrivals) | np.isinf(hits),
             _NEGATIVE: (both < 0.0).any(0) | (hits < 0.0),
-            _NO_TOKENS: ~(both > 0.0).all(0),
+            _NO_TOKENS: ~((inputs > 0.0) & (outputs > 0.0)),
             _NOT_WHOLE: (both != np.floor(both)).any(0) | (hits > np.floor(hits)),
             _TOO_MANY: (both > MOST_TOKENS).any(0) | (hits > MOST_TOKENS),
-            _BEFORE_0: (arrivals < 0.0) & (not self._times.are_dates),
+            _BEFORE_0: np.logical_and(arrivals < 0.0, not self._times.are_dates),
             _TOO_FAR: np.abs(arrivals - self._times.usual(arrivals)) > YEARS_10_S,
         }
         codes = [1 + _REASONS.index(reason) for reason in held]
@@ -193,7 +193,7 @@ class _Blocks:
 
     def leading(self, cells: Sequence[object], keep: npt.NDArray[np.bool_], inputs: Floats) -> Floats:
         """Return of each kept row how many leading blocks are known, NaN where it names none."""
-        lists = [_ids(cells[place]) for place in np.flatnonzero(keep)]
+        lists = [_ids(cells[place]) for place in np.flatnonzero(keep).tolist()]
         counts = np.array([len(ids) for ids in lists], np.float64)
         named = counts > 0
         self.rows += int(np.count_nonzero(named))
@@ -257,14 +257,14 @@ def _is_blank(cell: object) -> bool:
 
 
 def _date(cell: object) -> datetime | None:
-    """Return the time in a cell, in UTC where it states its zone; None where it holds none."""
+    """Return the time in a cell, taken as UTC where it states no zone; None where it holds none."""
     if not isinstance(cell, str):
         return None
     try:
         date = datetime.fromisoformat(cell.strip())
-        return date if date.tzinfo is None else date.astimezone(UTC).replace(tzinfo=None)
-    except (ValueError, OverflowError):
+    except ValueError:
         return None
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
 def _ids(cell: object) -> list[object]:

@@ -131,7 +131,8 @@ def _is_even(lines: list[str], width: int) -> bool:
 
 
 def _places(columns: list[str]) -> dict[str, int]:
-    return {name: place for place, name in enumerate(columns)}
+    """Return where each column is; those without a name, as after a comma at the end, are told apart by their place."""
+    return {name or f"({place})": place for place, name in enumerate(columns)}
 
 
 def _split_chunk(block: Block, layout: Layout, places: dict[str, int]) -> Chunk:
@@ -150,7 +151,9 @@ def _numbered(path: str, blocks: Iterator[Block]) -> Iterator[tuple[int, list[st
     """Yield the rows that are not blank with the lines they begin in. Raises `DiagnosticError` for what is no CSV."""
     first, lines = next(blocks)
     # A quote that is never closed would swallow the rows after it, so quotes have to be right.
-    reader = csv.reader(chain(lines, chain.from_iterable(lines for _, lines in blocks)), strict=True)
+    reader = csv.reader(
+        chain(lines, chain.from_iterable(lines for _, lines in blocks)), strict=True, skipinitialspace=True
+    )
     line = first
     try:
         for row in reader:
@@ -250,12 +253,13 @@ def _missing(layout: Layout, lacking: list[str], columns: Sequence[str], of: str
         parts = [part.strip(' "') for part in joined.split(separator)]
         if min(len(x.lacks(parts)) for x in LAYOUTS) < len(lacking):
             return f"the columns are separated by {name}, not by commas; save the table as CSV with commas"
-    if len(lacking) == len(layout.names) and not any(_close(name, layout, columns) for name in lacking):
+    close = {name: _close(name, lacking, columns) for name in lacking}
+    if len(lacking) == len(layout.names) and not any(close.values()):
         return f"no known {of} in the first line; it has to name the columns"
-    named = [f"`{name}`" + _close(name, layout, columns) for name in lacking]
+    named = (f"`{name}`" + (f" (there is `{tidy(other)}`)" if other else "") for name, other in close.items())
     return f"{of} are missing: {', '.join(named)}"
 
 
-def _close(name: str, layout: Layout, columns: Sequence[str]) -> str:
-    close = nearest(name, [column for column in columns if column not in layout.names])
-    return f" (there is `{tidy(close)}`)" if close else ""
+def _close(name: str, lacking: list[str], columns: Sequence[str]) -> str | None:
+    """Return the column that was most likely meant by a name, and by no other name that is missing."""
+    return nearest(name, [column for column in columns if nearest(column, lacking) == name])

@@ -78,7 +78,7 @@ class TraceText:
         while data:
             data = self._read(file)
             try:
-                text = decoder.decode(data, final=not data)  # type: ignore[arg-type]
+                text = decoder.decode(data, final=not data)
             except UnicodeDecodeError as error:
                 line = number + error.object[: error.start].count(b"\n")
                 raise refused(self.path, "this file is not UTF-8 text", line, "save it as UTF-8") from None

@@ -31,6 +31,7 @@ WHOLE_SOON = (
     (2000, MOST_BRANCHES),
 )  # nodes of the whole program and branches of the search by models, in turn
 WHOLE_LATE = ((0, MOST_BRANCHES),)
+FIRST_NODES = 20  # of the whole program where no fleet is known
 MOST_MODELS_WHOLE = 12  # beyond that the whole program brings nothing within minutes
 
 
@@ -125,9 +126,11 @@ def _solve(search: Search, limits: SolveLimits) -> Answered:
     """Search by models; for few models, the whole program takes over where the search leaves a gap."""
     aim = Aim(limits.gap * GAP_SHARE_FOR_SEARCH, lambda: limits.is_over, lambda: limits.time_left_s)
     few = len(search.problem.rules) <= MOST_MODELS_WHOLE
-    with stopped_by((lambda: limits.is_interrupted) if limits.interrupt is not None else None):
+    with stopped_by(lambda: limits.is_over):
         search.run(aim, branches=0 if few else MOST_BRANCHES)
         if few:
+            if search.best is None:  # what models choose alone does not fit together: any fleet is worth having
+                _finish(search, replace(aim, gap=NEAR_GAP), replace(limits, max_nodes=limits.max_nodes or FIRST_NODES))
             search.run(replace(aim, gap=NEAR_GAP), branches=1)
             soon = len(search.problem.columns) <= MOST_COLUMNS_SOON
             for nodes, branches in WHOLE_SOON if soon else WHOLE_LATE:

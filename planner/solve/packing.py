@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Any
 
 from planner.program.data import Column, FleetProblem, NodeOffer
 from planner.solve.tolerance import FEASIBILITY_RTOL
@@ -58,13 +60,15 @@ def _packing(
     problem: FleetProblem, nodes: Mapping[str, int], placed: Mapping[tuple[str, str], int], order: Order
 ) -> Packing:
     columns = {c.name: c for c in problem.columns}
-    free = _nodes_by_cell(problem, nodes)
+    free = {cell: _Shelf(bins, order) for cell, bins in _nodes_by_cell(problem, nodes).items()}
     replicas_on: Counter[tuple[str, str]] = Counter()
     largest_first = sorted(placed, key=lambda key: (-columns[key[0]].gpus, -columns[key[0]].node_gpus, key))
     for name, cell in largest_first:
+        if cell not in free:
+            raise PackingError(f"no node is left for a replica of {name}")
         for _ in range(placed[name, cell]):
-            replicas_on[name, _place(columns[name], free[cell], order)] += 1
-    bins = [b for cell in sorted(free) for b in free[cell]]
+            replicas_on[name, free[cell].place(columns[name])] += 1
+    bins = [b for cell in sorted(free) for b in free[cell].bins]
     return Packing(tuple(_kept(problem, bins)), dict(sorted(replicas_on.items())))
 
 
@@ -75,15 +79,15 @@ class _Bin:
     occupants: Counter[str]
 
 
-Order = Callable[[_Bin], tuple[object, ...]]
-"""Which of the nodes that can hold a replica takes it: the first in this order."""
+Order = Callable[[_Bin], tuple[Any, ...]]
+"""Which of the nodes that can hold a replica takes it: the first in this order, which tells offers and free GPUs apart."""
 
 
-def _fullest_first(b: _Bin) -> tuple[object, ...]:
+def _fullest_first(b: _Bin) -> tuple[Any, ...]:
     return (b.free, b.offer.usd_per_node_h / b.offer.gpus_per_node, b.offer.name)
 
 
-def _empty_first(b: _Bin) -> tuple[object, ...]:
+def _empty_first(b: _Bin) -> tuple[Any, ...]:
     return (bool(b.occupants), *_fullest_first(b))
 
 
@@ -94,18 +98,40 @@ def _nodes_by_cell(problem: FleetProblem, nodes: Mapping[str, int]) -> dict[str,
     return bins
 
 
-def _place(column: Column, bins: list[_Bin], order: Order) -> str:
-    """Put one replica on the first nodes that can hold it; return the offer of the first."""
-    able = [
-        b for b in bins if b.free >= column.node_gpus and (column.nodes_spanned == 1 or b.free == b.offer.gpus_per_node)
-    ]
-    able.sort(key=order)
-    if len(able) < column.nodes_spanned:
-        raise PackingError(f"no node is left for a replica of {column.name}")
-    for chosen in able[: column.nodes_spanned]:
-        chosen.free -= column.node_gpus
-        chosen.occupants[column.name] += column.node_gpus
-    return able[0].offer.name
+class _Shelf:
+    """The nodes of a cell, those that an order cannot tell apart together: few kinds, however many nodes."""
+
+    def __init__(self, bins: list[_Bin], order: Order) -> None:
+        self.bins, self._order = bins, order
+        self._alike: dict[tuple[Any, ...], list[int]] = defaultdict(list)  # heaps of places in `bins`
+        for place in range(len(bins)):
+            self._put(place)
+
+    def place(self, column: Column) -> str:
+        """Put one replica on the first nodes that can hold it; return the offer of the first."""
+        chosen: list[int] = []
+        for key in sorted(self._alike):
+            places = self._alike[key]
+            while places and len(chosen) < column.nodes_spanned and self._holds(places[0], column):
+                chosen.append(heappop(places))
+            if not places:
+                del self._alike[key]
+            if len(chosen) == column.nodes_spanned:
+                break
+        else:
+            raise PackingError(f"no node is left for a replica of {column.name}")
+        for place in chosen:
+            self.bins[place].free -= column.node_gpus
+            self.bins[place].occupants[column.name] += column.node_gpus
+            self._put(place)
+        return self.bins[chosen[0]].offer.name
+
+    def _put(self, place: int) -> None:
+        heappush(self._alike[self._order(self.bins[place])], place)
+
+    def _holds(self, place: int, column: Column) -> bool:
+        b = self.bins[place]
+        return b.free >= column.node_gpus and (column.nodes_spanned == 1 or b.free == b.offer.gpus_per_node)
 
 
 def _kept(problem: FleetProblem, bins: list[_Bin]) -> list[PackedNode]:

@@ -13,7 +13,6 @@ from planner.explain.sensitivity import sensitivities
 from planner.pipeline import Options, make_plan, prepare, variants
 from planner.plan.io import dump
 from planner.plan.schema import Plan
-from planner.prefer.earlier import PreferredPlan
 from planner.spec import load_spec
 
 COST_RTOL = 1e-6
@@ -180,16 +179,6 @@ def test_hours_without_any_demand(catalog: Catalog) -> None:
 
 def few_periods(price: str = "0.6") -> str:
     return NEWSVENDOR.replace("DEMAND", HOURLY).replace("RESERVED", price).replace("periods: 24", "periods: 2")
-
-
-def test_a_fleet_to_keep_is_planned_at_the_peak(catalog: Catalog) -> None:
-    before = planned(few_periods(), catalog)
-    options = Options(prefer=PreferredPlan(before, "before.json"))
-    plan = make_plan(prepare(load_spec(few_periods(), "hourly.yaml"), catalog), options)
-    assert [p.name for p in plan.periods] == ["peak"]
-    assert plan.preferred is not None
-    said = next(a.value for a in plan.assumptions if a.key.endswith("traffic.hourly"))
-    assert said.startswith(f"planned at its peak of {max(HOURS):g} req/s, all hours (a fleet is to be kept")
 
 
 def test_what_is_in_the_way_of_hourly_demand_names_no_copy(catalog: Catalog) -> None:
