@@ -13,7 +13,7 @@ from planner.diagnostics import Diagnostic, DiagnosticError, Span
 from planner.plan.schema import Plan
 
 SIGNIFICANT_DIGITS = 12  # enough for any figure here, and below the noise of the last bits
-ABSENT_WHEN_NULL = ("demand_by_period", "infeasible", "preferred", "unsolved", "max_load_factor")
+ABSENT_WHEN_NULL = ("demand_by_period", "certificate", "infeasible", "preferred", "unsolved", "max_load_factor")
 LARGEST_FILE_BYTES = 50_000_000
 
 

@@ -291,7 +291,7 @@ class _Fleet:
             if (each := percentile(own, metric, percent, resampled=resampled)) is not None
         }
         if any(key.startswith("itl") for key in limits):
-            found |= {f"itl_p{percent}": _gap_percentile(samples, percent) for percent in PERCENTILES}
+            found |= {f"itl_p{p}": _gap_percentile(samples, p) for p in PERCENTILES if samples[0].gaps}
         phases = self._phases(pool.shape.model, own, limits)
         asked = next((key for key in sorted(limits, reverse=True) if key.startswith(("ttft", "e2e"))), "ttft_p95")
         return WorkloadReplay(
@@ -315,9 +315,10 @@ class _Fleet:
         found = []
         for name, span in spans.items():
             own = [each.during(*span) for each in samples]
-            values = {key: percentile(own, *metric_of(key), resampled=False) for key in limits}
-            known = {key: value for key, value in values.items() if value is not None}
-            found.append(PhaseReplay(name=name, limits=_judged(limits, known)))
+            known = [key for key in limits if metric_of(key)[0] in METRICS]
+            values = {key: percentile(own, *metric_of(key), resampled=False) for key in known}
+            seen = {key: value for key, value in values.items() if value is not None}
+            found.append(PhaseReplay(name=name, limits=_judged(limits, seen)))
         return tuple(found)
 
 

@@ -44,6 +44,7 @@ def test_commands_are_listed_in_the_order_of_their_use() -> None:
         "estimate",
         "explain",
         "schema",
+        "simulate",
         "size",
         "validate",
     ]

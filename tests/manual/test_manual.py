@@ -16,6 +16,7 @@ from error_codes import codes_of, listed_codes
 from estimate_page import example_parts as estimate_parts
 from explain_page import explain_parts
 from pages import bands_part, constraints_part, with_generated_parts
+from simulate_page import simulate_parts
 from size_page import example_parts
 from spec_page import SECTIONS, keys_of, keys_part, sections_of
 from validate_page import validate_parts
@@ -39,6 +40,7 @@ PAGES = (
     "explain",
     "physics",
     "program",
+    "simulate",
     "size",
     "spec",
     "validate",
@@ -48,6 +50,7 @@ PARTS: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "explain": explain_parts(),
     "physics": {"bands": lambda: bands_part(ROOT / "catalog")},
     "program": {"constraints": constraints_part},
+    "simulate": simulate_parts(),
     "size": example_parts(),
     "spec": {"keys": keys_part},
     "validate": validate_parts(),
