@@ -90,6 +90,9 @@ def simulate(
     period: Annotated[
         str | None, flag("--period", "Replay one period of the plan; default: all of them.", metavar="NAME")
     ] = None,
+    by_hour: Annotated[
+        bool, flag("--by-hour", "Follow hourly demand through a day, or a week, instead of its peak.")
+    ] = False,
     fail_at: Annotated[
         str | None, flag("--fail-at", "Let a replica fail after this time, such as 10min.", metavar="TIME")
     ] = None,
@@ -133,10 +136,17 @@ def simulate(
             traces=read_traces(trace or [], [w.name for w in saved.workloads], quiet),
             scaling=Scaling(trace_scaling),
             drop_long=drop_long,
+            by_hour=by_hour,
             fail_at_s=_time("--fail-at", fail_at),
             failing=_known_pools(saved, fail_pool or []),
         )
         _check_period(saved, period)
+        if by_hour and len(saved.periods) > 1:
+            usage_error("--by-hour: this plan has other replicas in other periods; plan it with `--periods 1`")
+        if by_hour and (duration is not None or trace):
+            usage_error(
+                "--by-hour: the length and the arrivals are those of the hours; leave out --duration and --trace"
+            )
         table, constants = replayable(prepared(saved, plan, spec, catalog), saved)
         check_traces(settings, table)
         check_failure(saved, settings)

@@ -45,6 +45,15 @@ class WorstMinute(Record):
     value_s: float
 
 
+class Slice(Record):
+    """Requests of the first replication that arrived in one of equal parts of its time; percentiles are null without any."""
+
+    start_s: float
+    requests_per_s: float
+    ttft_p95_s: float | None
+    tpot_p95_s: float | None
+
+
 class WorkloadReplay(Record):
     """What the requests of one workload saw in one pool."""
 
@@ -57,12 +66,13 @@ class WorkloadReplay(Record):
     refused: int
     """Requests longer than the pool takes; they are in no percentile."""
     percentiles_s: Mapping[str, Interval]
-    """By metric and percentile, such as `ttft_p95`."""
+    """By metric and percentile, such as `ttft_p95`; `wait` is the time until admission, part of `ttft`."""
     limits: tuple[LimitReplay, ...]
     """Where a replica fails: of the requests that arrived later than a minute after."""
     goodput: Interval | None
     """Share of the requests within all of their limits; null without limits."""
     worst_minute: WorstMinute | None
+    timeline: tuple[Slice, ...] = ()
     phases: tuple[PhaseReplay, ...] = ()
 
 
@@ -123,6 +133,8 @@ class Replayed(Record):
     router: str
     batching: str | None = None
     """None: that of the engine settings of each model."""
+    by_hour: bool = False
+    """Whether drawn arrivals follow the hours of a day, or of a week; else they come at the planned rate throughout."""
     failing: tuple[str, ...] = ()
     fail_at_s: float | None = None
     traces: tuple[TraceUse, ...]

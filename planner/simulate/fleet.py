@@ -10,6 +10,7 @@ from math import ceil
 
 import numpy as np
 
+from planner.candidates.hours import SECONDS_PER_HOUR
 from planner.candidates.types import ResolvedModel, ResolvedWorkload
 from planner.parallel import in_order
 from planner.physics.constants import SpeedConstants
@@ -28,6 +29,7 @@ from planner.simulate.costs import PoolModel, pool_model
 from planner.simulate.measure import (
     METRICS,
     PERCENTILES,
+    SEEN,
     Latencies,
     goodput,
     interval_of,
@@ -36,11 +38,21 @@ from planner.simulate.measure import (
     metric_of,
     percentile,
     queue_growth,
+    timeline,
     worst_minute,
 )
 from planner.simulate.replay import PoolRun, run_pool
 from planner.simulate.trace import Trace
-from planner.simulate.traffic import Scaling, Stream, from_trace, generator, shares_of, synthetic
+from planner.simulate.traffic import (
+    DAY,
+    Scaling,
+    Stream,
+    from_trace,
+    generator,
+    hourly_shares,
+    shares_of,
+    synthetic,
+)
 from planner.simulate.types import PS_PER_S, Batching, Router, longest_in_bin
 
 REQUESTS = 40_000  # of a pool in one replication, where no duration is asked for
@@ -56,7 +68,8 @@ class Settings:
     """How pools are replayed.
 
     Without `duration_s`, each replication has about `requests` requests a pool. Traces, by workload, give arrivals and lengths;
-    all else is drawn from the spec; with `drop_long`, however many requests of a trace may be too long. `share` scales all rates. At `fail_at_s` each of the pools `failing` loses a replica for good:
+    all else is drawn from the spec; with `drop_long`, however many requests of a trace may be too long. `by_hour` gives hourly demand its rate of every hour of a day
+    or a week, and other demand its mean. `share` scales all rates. At `fail_at_s` each of the pools `failing` loses a replica for good:
     its model then shares traffic out by the replicas that are left.
     """
 
@@ -69,6 +82,7 @@ class Settings:
     traces: Mapping[str, Trace] = field(default_factory=dict)
     scaling: Scaling = Scaling.COMPRESSED
     drop_long: bool = False
+    by_hour: bool = False
     share: float = 1.0
     fail_at_s: float | None = None
     failing: frozenset[str] = frozenset()
@@ -161,6 +175,8 @@ class _Fleet:
         own = [p for p in self.pools if p.shape.model == model]
         names = sorted({w for p in own for w in p.rates})
         spans = [self._span(self.settings.traces[w], self.rate(w)) for w in names if w in self.settings.traces]
+        if self.settings.by_hour:
+            return SECONDS_PER_HOUR * max(len(self.workloads[w].spec.traffic.hourly or DAY) for w in names)
         if self.settings.duration_s is not None:
             return min([self.settings.duration_s, *spans])
         if spans:
@@ -201,7 +217,8 @@ class _Fleet:
                 drift = workload.spec.traffic.peak_to_mean_30s
                 # Drawn at the rates of share 1: other shares replay the same requests faster or slower.
                 at_one = drift * self.rate(name) / settings.share
-                whole = synthetic(workload, at_one, duration * settings.share, model.max_model_len, draw)
+                hours = hourly_shares(workload) if settings.by_hour else DAY[:1]
+                whole = synthetic(workload, at_one, duration * settings.share, model.max_model_len, draw, hours)
                 whole = replace(whole, arrival_s=whole.arrival_s / settings.share)
             sharing = [p for p in self.pools if name in p.rates]
             shares = [p.rates[name] for p in sharing]
@@ -241,7 +258,7 @@ class _Fleet:
             },
             requests={w: int((run.workload == n).sum()) for n, w in enumerate(run.workloads)},
             refused=run.refused,
-            growth_per_s=queue_growth(run, steady=not self._is_traced(number)),
+            growth_per_s=queue_growth(run, steady=not self._is_traced(number) and not self.settings.by_hour),
             gaps=sum((o.gaps for o in run.occupancy), Counter()),
             mean_batch=mean_batch(run),
             kv_mean=sum(o.blocks_ps for o in run.occupancy) / worked / run.blocks,
@@ -286,7 +303,7 @@ class _Fleet:
         own = [s.latencies[name] for s in samples]
         found = {
             f"{metric}_p{percent}": each
-            for metric in METRICS
+            for metric in SEEN
             for percent in PERCENTILES
             if (each := percentile(own, metric, percent, resampled=resampled)) is not None
         }
@@ -304,6 +321,7 @@ class _Fleet:
             limits=phases[-1].limits if phases else _judged(limits, found),
             goodput=goodput(own, resampled=resampled) if limits else None,
             worst_minute=worst_minute(own[0], asked),
+            timeline=timeline(own[0]),
             phases=phases,
         )
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtrit
 
-from planner.plan.replayed import Interval, WorstMinute
+from planner.plan.replayed import Interval, Slice, WorstMinute
 from planner.simulate.replay import PoolRun
 from planner.simulate.traffic import Floats
 
 PERCENTILES = (50, 90, 95, 99)
 METRICS = ("ttft", "tpot", "e2e")
+SEEN = ("wait", *METRICS)
 LEVEL = 0.95  # of all intervals
 LEAST_WARM_UP = 1000  # requests
 BATCHES_WARM_UP = 10  # requests per sequence that runs
@@ -24,6 +25,7 @@ BLOCK_S = 300.0  # of resampling a trace; at least MOST_BLOCKS of them
 LEAST_BLOCKS = 12
 SEED_OF_RESAMPLES = 1
 MINUTE_S = 60.0
+SLICES = 24
 LEAST_IN_MINUTE = 20
 GROWING = 1.5  # the last third of the requests waits longer than the second by more than this
 LEAST_WAIT_S = 1.0  # waits below that are not said to grow
@@ -34,10 +36,11 @@ BACKLOG = 3.0  # requests there at the last arrival, per slot
 class Latencies:
     """Latencies that clients see of the requests of one workload in one replication, seconds, by metric.
 
-    Requests of one token have no `tpot` (nan). `within` is 1 where a request keeps all limits that apply to it, else 0.
+    `wait` is the time until admission, part of `ttft`. Requests of one token have no `tpot` (nan). `within` is 1 where a request keeps all limits that apply to it, else 0.
     """
 
     arrival_s: Floats
+    wait: Floats
     ttft: Floats
     tpot: Floats
     e2e: Floats
@@ -51,7 +54,8 @@ class Latencies:
     def during(self, start_s: float, end_s: float) -> Latencies:
         """Return the requests that arrive from `start_s` on and before `end_s`."""
         own = (self.arrival_s >= start_s) & (self.arrival_s < end_s)
-        return Latencies(*(column[own] for column in (self.arrival_s, self.ttft, self.tpot, self.e2e, self.within)))
+        columns = (self.arrival_s, self.wait, self.ttft, self.tpot, self.e2e, self.within)
+        return Latencies(*(column[own] for column in columns))
 
 
 def latencies(run: PoolRun, workload: str, limits: Mapping[str, float], request_s: float, factor: float) -> Latencies:
@@ -64,7 +68,8 @@ def latencies(run: PoolRun, workload: str, limits: Mapping[str, float], request_
     ttft = (first - arrival + request_s) * factor
     decode = finish - first
     tpot = np.where(tokens > 1, decode / np.maximum(tokens - 1, 1), np.nan)
-    found = Latencies(arrival, ttft, tpot, ttft + decode, np.ones(arrival.size))
+    wait = run.admitted_s[own] - arrival
+    found = Latencies(arrival, wait, ttft, tpot, ttft + decode, np.ones(arrival.size))
     for key, limit in sorted(limits.items()):
         metric = key.partition("_")[0]
         if metric in METRICS:
@@ -179,6 +184,26 @@ def worst_minute(sample: Latencies, key: str) -> WorstMinute | None:
             start = float(arrival[0] + number[own[0]] * MINUTE_S)
             worst = WorstMinute(metric=key, start_s=start, requests_per_s=own.size / MINUTE_S, value_s=value)
     return worst
+
+
+def timeline(sample: Latencies) -> tuple[Slice, ...]:
+    """Return what requests saw in equal parts of the time that they arrived in."""
+    arrival = sample.arrival_s
+    if arrival.size < 2 or arrival[-1] == arrival[0]:
+        return ()
+    edges = np.linspace(arrival[0], arrival[-1], SLICES + 1)
+    places = np.searchsorted(arrival, edges[1:-1])
+    parts = [np.split(column, places) for column in (arrival, sample.ttft, sample.tpot)]
+    length = float(edges[1] - edges[0])
+    return tuple(
+        Slice(start_s=start, requests_per_s=own.size / length, ttft_p95_s=_p95(ttft), tpot_p95_s=_p95(tpot))
+        for start, own, ttft, tpot in zip(edges[:-1].tolist(), *parts, strict=True)
+    )
+
+
+def _p95(values: Floats) -> float | None:
+    known = values[~np.isnan(values)]
+    return float(np.percentile(known, 95)) if known.size else None
 
 
 def queue_growth(run: PoolRun, *, steady: bool) -> float:

@@ -67,6 +67,7 @@ def replayed(settings: Settings, pools: Sequence[PoolReplay], uses: Sequence[Tra
         replications=settings.replications,
         router=settings.router,
         batching=settings.batching,
+        by_hour=settings.by_hour,
         failing=tuple(sorted(settings.failing)),
         fail_at_s=settings.fail_at_s,
         traces=tuple(uses),

@@ -10,10 +10,12 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
+from planner.candidates.hours import SECONDS_PER_HOUR
 from planner.candidates.types import ResolvedWorkload
 from planner.physics.lengths import Lengths
 from planner.simulate.trace import Trace
 
+DAY = (1.0,) * 24  # demand that is the same at all hours
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
@@ -55,15 +57,30 @@ def generator(seed: int, replication: int, name: str) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, replication, zlib.crc32(name.encode())])))
 
 
+def hourly_shares(workload: ResolvedWorkload) -> tuple[float, ...]:
+    """Return the demand of every hour of a day or a week as a share of the peak; that of the mean where it is not hourly."""
+    traffic = workload.spec.traffic
+    if traffic.hourly is not None:
+        return tuple(rate / max(traffic.hourly) for rate in traffic.hourly)
+    mean = workload.mean_requests_per_s or workload.peak_requests_per_s
+    return tuple(mean / workload.peak_requests_per_s * share for share in DAY)
+
+
 def synthetic(
-    workload: ResolvedWorkload, requests_per_s: float, duration_s: float, max_tokens: int, draw: np.random.Generator
+    workload: ResolvedWorkload,
+    requests_per_s: float,
+    duration_s: float,
+    max_tokens: int,
+    draw: np.random.Generator,
+    profile: Sequence[float] = (1.0,),
 ) -> Stream:
     """Draw arrivals with gamma gaps of the workload's `arrival_cv2` (1: Poisson, 0: even) and independent lengths.
 
-    Lengths are cut as the spec says: the prompt to `max_tokens` less one, then the answer to what is left.
+    The rate in equal parts of the time, over and over, is `requests_per_s` times those of a `profile`. Lengths are cut as the spec says: the prompt to `max_tokens` less one, then the answer to what is left.
     """
     traffic = workload.spec.traffic
-    arrivals = _arrivals(requests_per_s, duration_s, traffic.arrival_cv2, draw)
+    mean = sum(profile) / len(profile)
+    arrivals = _warped(_arrivals(requests_per_s * mean, duration_s, traffic.arrival_cv2, draw), duration_s, profile)
     prompts = np.minimum(_draw_lengths(traffic.input_tokens.lengths, arrivals.size, draw), max(1, max_tokens - 1))
     answers = np.minimum(_draw_lengths(traffic.output_tokens.lengths, arrivals.size, draw), max_tokens - prompts)
     hits, shared = _spec_hits(workload, prompts, draw)
@@ -78,6 +95,16 @@ def _arrivals(requests_per_s: float, duration_s: float, cv2: float, draw: np.ran
     gaps = draw.gamma(1.0 / cv2, cv2, count) if cv2 > 0.0 else np.ones(count)
     times = np.cumsum(gaps) / requests_per_s
     return np.asarray(times[times < duration_s])
+
+
+def _warped(arrivals: Floats, duration_s: float, profile: Sequence[float]) -> Floats:
+    """Move arrivals at an even rate to where a profile of the rate has them."""
+    if len(profile) == 1:
+        return arrivals
+    repeats = max(1, round(duration_s / (SECONDS_PER_HOUR * len(profile))))
+    rates = np.tile(np.asarray(profile), repeats)
+    expected = np.concatenate([[0.0], np.cumsum(rates)]) / rates.sum() * duration_s
+    return np.asarray(np.interp(arrivals, expected, np.linspace(0.0, duration_s, rates.size + 1)))
 
 
 def _draw_lengths(lengths: Lengths, count: int, draw: np.random.Generator) -> Integers:

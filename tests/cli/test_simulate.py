@@ -41,7 +41,7 @@ def test_the_same_as_data_and_rows(tiny: Path, tmp_path: Path) -> None:
     assert (data["schema_version"], data["verdict"], data["seed"]) == (1, "pass", 1)
     (pool,) = data["pools"]
     (workload,) = pool["workloads"]
-    assert len(rows) == len(workload["percentiles_s"]) == 12
+    assert len(rows) == len(workload["percentiles_s"]) == 16
     asked = {row["metric"]: float(row["limit_s"]) for row in rows if row["limit_s"]}
     assert asked == {"ttft_p95": 1.0, "tpot_p95": 0.05}
     assert (written.code, written.out) == (0, "")

@@ -196,6 +196,25 @@ def test_drawn_arrivals_have_the_rate_and_the_burstiness_asked_for(case: Case, s
     assert stream.hit_tokens.max() == 200
 
 
+def test_demand_by_the_hour_follows_its_hours(case: Case) -> None:
+    profile = [0.25, 0.5, 1.0, 0.0] * 6
+    stream = synthetic(case.table.workloads["batch"], 2.0, 86_400.0, 8000, generator(1, 0, "batch"), profile)
+    counts = np.bincount((stream.arrival_s / 3600.0).astype(int), minlength=24)
+
+    for count, share in zip(counts, profile, strict=True):
+        assert abs(count - 7200 * share) <= 5.0 * np.sqrt(7200 * share) + 2
+
+
+def test_a_day_is_as_long_as_it_is(case: Case) -> None:
+    for pool in case.replay(replace(QUICK, by_hour=True, replications=1), factor=0.02):
+        assert pool.duration_s == 86_400.0
+        for workload in pool.workloads:
+            assert len(workload.timeline) == 24
+            assert sum(s.requests_per_s for s in workload.timeline) / 24 == pytest.approx(
+                workload.requests_per_s, rel=0.1
+            )
+
+
 @given(st.lists(st.floats(0.01, 10.0), min_size=1, max_size=5))
 def test_requests_are_shared_out_and_none_is_lost(shares: list[float]) -> None:
     count = 5000

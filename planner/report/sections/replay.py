@@ -21,6 +21,11 @@ _INTERVAL = (
     "lies in the interval."
 )
 _TRACED = "Interval of a trace: resampled in blocks of time; drawn arrivals: Student's t over replications."
+BARS = "▁▂▃▄▅▆▇█"
+_REQUESTS = (
+    "Wait: from arrival to admission. Over time and worst minute: of the first replication, by arrival, the tallest bar the "
+    "highest."
+)
 _POOLS = (
     "In batch: sequences that decode at once in one engine. KV: share of the blocks held, on average while the pool works and at "
     "most. Busy: share of the time that the least and the most busy engine works; at any load it is near 1, and no measure of it."
@@ -34,6 +39,12 @@ def about(replayed: Replayed) -> list[str]:
         f"{figures.count(replayed.replications, 'replication')} from seed {replayed.seed} ({replayed.generator}); "
         f"router {replayed.router}; batching {batching}."
     ]
+    if replayed.replications == 1 and not replayed.traces:
+        lines.append("One replication has no interval: its percentiles count as they are.")
+    if replayed.by_hour:
+        lines.append(
+            "Hourly demand follows its hours, other demand has its mean rate, headroom included; req/s are at peak."
+        )
     if replayed.fail_at_s is not None:
         pools = figures.visible(figures.listed(replayed.failing))
         lines.append(
@@ -122,8 +133,8 @@ def phases(pools: Sequence[PoolReplay]) -> Table | None:
 
 def goodput(pools: Sequence[PoolReplay]) -> Table:
     """Return how many requests kept all of their limits, and the worst minute of each workload."""
-    columns = texts("Pool", "Workload", "Arrivals") + numbers("Requests", "Within all limits", "Interval")
-    columns += texts("Worst minute")
+    columns = texts("Pool", "Workload", "Arrivals") + numbers("Requests", "Within all limits", "Interval", "Wait p95")
+    columns += texts("TTFT p95 over time", "Worst minute")
     rows = tuple(
         (
             _name(pool),
@@ -132,12 +143,22 @@ def goodput(pools: Sequence[PoolReplay]) -> Table:
             f"{w.requests:,}",
             figures.share(w.goodput.value) if w.goodput is not None else "-",
             f"{figures.share(w.goodput.low)} to {figures.share(w.goodput.high)}" if w.goodput is not None else "-",
+            figures.seconds(w.percentiles_s["wait_p95"].value) if "wait_p95" in w.percentiles_s else "-",
+            _picture([each.ttft_p95_s for each in w.timeline]),
             _worst(w),
         )
         for pool in pools
         for w in pool.workloads
     )
-    return Table("Requests", columns, rows, ("Worst minute: of the first replication, by arrival.",))
+    return Table("Requests", columns, rows, (_REQUESTS,))
+
+
+def _picture(values: Sequence[float | None]) -> str:
+    """Return a bar for each value, the highest eight eighths high; a blank where there is none."""
+    most = max((v for v in values if v is not None), default=0.0)
+    if most <= 0.0:
+        return "-"
+    return "".join(" " if v is None else BARS[min(int(v / most * len(BARS)), len(BARS) - 1)] for v in values)
 
 
 def _worst(workload: WorkloadReplay) -> str:
