@@ -315,7 +315,7 @@ def _certified(search: _Search, keeper: Keeper | None, settings: Settings) -> _C
         chosen = replace(chosen, certificate=certificate)
         if found.verdict == "pass" or number == MOST_CERTIFYING or search.limits.is_over:
             break
-        table, more = replays.tightened(chosen.fleet.found.table, chosen.fleet.found.pools, found, number)
+        table, more = replays.tightened(search.table, chosen.fleet.found.pools, found, number)
         steps += more
         search.clock.lap(f"tighten {number}")
         search.lower(table)
