@@ -83,6 +83,7 @@ class PoolReplay(Record):
     model: str
     period: str | None = None
     replicas: int
+    replications: int
     duration_s: float
     """Of one replication."""
     verdict: Verdict

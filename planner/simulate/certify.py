@@ -16,6 +16,7 @@ from planner.simulate.run import replayed, replayed_pools
 
 MOST_ROUNDS = 6
 LEAST_SHARE = 1 / 64  # of the traffic of a pool: what does not hold even that is not used any more
+MORE = 4  # times as many replications where the first ones leave a limit in doubt
 SEARCH_REPLICATIONS = 3
 SEARCH_REQUESTS = 20_000
 
@@ -29,22 +30,28 @@ class Replays:
     _known: dict[str, tuple[list[PoolReplay], list[TraceUse]]] = field(default_factory=dict)
 
     def of(self, table: CandidateTable, pools: Sequence[LoadedCandidate]) -> Replayed:
-        """Replay a fleet."""
+        """Replay a fleet; models with a limit in doubt again with more replications, before anything is tightened for it."""
         found: list[PoolReplay] = []
         uses: list[TraceUse] = []
         loads = [load for _, load in pools]
         due = [each for each in _by_model(loads) if _key(each) not in self._known]
-        if due:
-            made, used = replayed_pools(table, [load for each in due for load in each], self.constants, self.settings)
-            for each in due:
-                model = each[0].shape.model
-                own = [p for p in made if p.model == model]
-                self._known[_key(each)] = own, [u for u in used if table.workloads[u.workload].model == model]
+        self._replay(table, due, self.settings)
+        doubtful = [each for each in due if any(p.verdict == "inconclusive" for p in self._known[_key(each)][0])]
+        self._replay(table, doubtful, replace(self.settings, replications=MORE * self.settings.replications))
         for each in _by_model(loads):
             own, used = self._known[_key(each)]
             found += own
             uses += used
         return replayed(self.settings, sorted(found, key=lambda p: p.name), uses)
+
+    def _replay(self, table: CandidateTable, models: Sequence[Sequence[PoolLoad]], settings: Settings) -> None:
+        if not models:
+            return
+        made, used = replayed_pools(table, [load for each in models for load in each], self.constants, settings)
+        for each in models:
+            name = each[0].shape.model
+            own = [p for p in made if p.model == name]
+            self._known[_key(each)] = own, [u for u in used if table.workloads[u.workload].model == name]
 
     def tightened(
         self, table: CandidateTable, pools: Sequence[LoadedCandidate], found: Replayed, number: int

@@ -283,6 +283,7 @@ class _Fleet:
             name=pool.name,
             model=pool.shape.model,
             replicas=pool.replicas,
+            replications=len(samples),
             duration_s=self.durations[pool.shape.model],
             verdict="unstable" if growth > 0.0 else worst_of(verdicts),
             queue_growth_requests_per_s=growth,

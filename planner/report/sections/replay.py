@@ -27,7 +27,7 @@ _REQUESTS = (
     "highest."
 )
 _POOLS = (
-    "In batch: sequences that decode at once in one engine. KV: share of the blocks held, on average while the pool works and at "
+    "Times: replications. In batch: sequences that decode at once in one engine. KV: share of the blocks held, on average while the pool works and at "
     "most. Busy: share of the time that the least and the most busy engine works; at any load it is near 1, and no measure of it."
 )
 
@@ -173,7 +173,7 @@ def _worst(workload: WorkloadReplay) -> str:
 
 def pools(replays: Sequence[PoolReplay]) -> Table:
     """Return what the pools did."""
-    columns = texts("Pool", "Verdict") + numbers("Replicas", "Replayed", "In batch", "KV mean", "KV most")
+    columns = texts("Pool", "Verdict") + numbers("Replicas", "Replayed", "Times", "In batch", "KV mean", "KV most")
     columns += numbers("Preempted", "Cached", "Busy")
     rows = tuple(
         (
@@ -181,6 +181,7 @@ def pools(replays: Sequence[PoolReplay]) -> Table:
             p.verdict,
             f"{p.replicas:,}",
             figures.seconds(p.duration_s),
+            f"{p.replications:,}",
             figures.number(p.mean_batch),
             figures.share(p.kv_mean_share),
             figures.share(p.kv_most_share),
