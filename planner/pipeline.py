@@ -340,7 +340,12 @@ def _solve_periods(
 ) -> Plan:
     """Find the best fleet for all periods at once, audit it in each of them, and put their plans together."""
     spec, constants = context.spec, knowledge.constants
-    whole = expanded(spec, context.table, context.periods, lambda s: build_table(s, catalog, knowledge, memo))
+    held_to = context.table.held_to
+
+    def rated(changed: FleetSpec) -> CandidateTable:
+        return build_table(changed, catalog, knowledge, memo, held_to=held_to)
+
+    whole = expanded(spec, context.table, context.periods, rated)
     clock.lap("candidates by period")
     problem = fleet_problem(whole.spec, whole.table, gpu_limits(spec, catalog))
     if options.write_lp is not None:

@@ -11,8 +11,8 @@ from planner.report import figures
 from planner.report.content import Block, Lines, Table, numbers, texts
 
 if TYPE_CHECKING:  # these load the solver, which a plan alone does not need
+    from planner.explain.answer import Answer
     from planner.explain.sensitivity import Sensitivity
-    from planner.explain.why_not import Answer
 
 RESOURCES = {
     "hbm_budget": "KV cache",
