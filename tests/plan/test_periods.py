@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
@@ -11,7 +12,7 @@ import pytest
 from planner.catalog import Catalog
 from planner.explain.sensitivity import sensitivities
 from planner.pipeline import Options, make_plan, prepare, variants
-from planner.plan.io import dump
+from planner.plan.io import dump, loads
 from planner.plan.schema import Plan
 from planner.prefer.earlier import PreferredPlan
 from planner.spec import load_spec
@@ -125,6 +126,34 @@ def test_counts_and_money_add_up(mixed: Plan) -> None:
         assert pool.replicas == max(pool.replicas_by_period.values())
     served = sum(p.workloads.get("ask", 0.0) for p in mixed.pools)
     assert served == pytest.approx(max(BUSY))
+
+
+def test_pools_have_the_traffic_of_every_period(mixed: Plan) -> None:
+    assert mixed.demand_by_period is not None
+    for period, demand in mixed.demand_by_period.items():
+        served = Counter[str]()
+        for pool in mixed.pools:
+            assert pool.workloads_by_period is not None
+            served.update(pool.workloads_by_period[period])
+            assert bool(pool.workloads_by_period[period]) == (pool.replicas_by_period[period] > 0)
+        assert served == {name: pytest.approx(rate) for name, rate in demand.items()}
+
+
+def test_what_is_said_of_a_pool_is_of_the_first_period_with_most_replicas(mixed: Plan) -> None:
+    for pool in mixed.pools:
+        before = list(pool.replicas_by_period.values())[: list(pool.replicas_by_period).index(pool.period)]
+        assert pool.replicas_by_period[pool.period] == pool.replicas > max(before, default=0)
+        assert pool.traffic is not None
+        assert pool.predicted.requests_per_s == pytest.approx(sum(pool.traffic.values()))
+        assert {n for n, rate in pool.traffic.items() if rate > 0.0} <= {"ask", "batch", "complete"}
+
+
+def test_a_plan_of_one_period_has_no_keys_about_periods(mixed: Plan, catalog: Catalog) -> None:
+    one = planned(MIXED.replace("DEMAND", BUSY_PEAK).replace("PERIODS", "1"), catalog)
+
+    assert [(p.period, p.traffic) for p in one.pools] == [("peak", p.workloads) for p in one.pools]
+    assert "workloads_by_period" not in dump(one)
+    assert dump(loads(dump(mixed).encode(), "mixed.json")) == dump(mixed)
 
 
 def test_models_without_hourly_demand_run_the_same_replicas_at_all_hours(mixed: Plan) -> None:
