@@ -24,7 +24,7 @@ class PreferredPlan:
     path: str
 
     def fleet_for(self, spec: FleetSpec) -> EarlierFleet:
-        """Return its fleet. Raises `DiagnosticError`, at the file, where a spec can keep nothing of it."""
+        """Return its fleet, as it is at the peak. Raises `DiagnosticError`, at the file, where a spec can keep nothing of it."""
         plan = self.plan
         if not plan.pools:
             self._refuse("plan/no-fleet", "this plan has no fleet to keep; `planner show` says why")
@@ -33,9 +33,10 @@ class PreferredPlan:
         if own.isdisjoint(asked):
             named = f"it serves {', '.join(sorted(own))}, and the spec {', '.join(sorted(asked))}"
             self._refuse("plan/other-fleet", f"this plan serves no model of the spec: {named}")
+        peak = plan.periods[0].name
         return EarlierFleet(
-            tuple(_pool(pool, plan) for pool in plan.pools),
-            tuple(_nodes(node) for node in plan.nodes),
+            tuple(_pool(pool, plan, peak) for pool in plan.pools if pool.replicas_by_period[peak]),
+            tuple(_nodes(node, node.nodes_by_period[peak]) for node in plan.nodes if node.nodes_by_period[peak]),
             plan.digests.plan,
             plan.objective.usd_per_month if plan.objective is not None else None,
         )
@@ -98,25 +99,26 @@ def described(model: str, shape: str, is_spot: bool) -> str:
     return f"{model} on {shape}{' (spot)' if is_spot else ''}"
 
 
-def _pool(pool: Pool, plan: Plan) -> EarlierPool:
+def _pool(pool: Pool, plan: Plan, period: str) -> EarlierPool:
+    """Return a pool as it runs in a period; its places are known where that is the one that the plan tells them of."""
     sizes = {n.gpus_per_node for n in plan.nodes if n.gpu == pool.gpu}
     return EarlierPool(
         name=pool.name,
         model=pool.model,
         gpu=pool.gpu,
         shape=pool_shape(pool),
-        replicas=pool.replicas,
+        replicas=pool.replicas_by_period[period],
         max_num_seqs=pool.max_num_seqs,
-        workloads=frozenset(pool.workloads),
+        workloads=frozenset((pool.workloads_by_period or {period: pool.workloads})[period]),
         is_spot=pool.spot,
         node_gpus=pool.gpus_per_node or (sizes.pop() if len(sizes) == 1 else 0),
-        placement=Counter({f"{p.provider}/{p.region}": p.replicas for p in pool.placement}),
+        placement=Counter({f"{p.provider}/{p.region}": p.replicas for p in pool.placement if period == pool.period}),
     )
 
 
-def _nodes(node: NodePlan) -> EarlierNodes:
+def _nodes(node: NodePlan, nodes: int) -> EarlierNodes:
     kind = (node.provider, node.region, node.instance, node.gpu, node.gpus_per_node, node.term)
-    return EarlierNodes(node.offer, kind, node.nodes)
+    return EarlierNodes(node.offer, kind, nodes)
 
 
 def deployed_fleet(spec: FleetSpec, catalog: Catalog) -> EarlierFleet | None:

@@ -217,8 +217,23 @@ def test_a_fleet_to_keep_is_planned_at_the_peak(catalog: Catalog) -> None:
     plan = make_plan(prepare(load_spec(few_periods(), "hourly.yaml"), catalog), options)
     assert [p.name for p in plan.periods] == ["peak"]
     assert plan.preferred is not None
+    assert (plan.preferred.outcome, plan.preferred.reasons) == ("kept", ())
     said = next(a.value for a in plan.assumptions if a.key.endswith("traffic.hourly"))
     assert said.startswith(f"planned at its peak of {max(HOURS):g} req/s, all hours (a fleet is to be kept")
+
+
+def test_what_does_not_run_at_the_peak_is_not_to_be_kept(mixed: Plan) -> None:
+    """Pools that take turns never ran side by side, and are not to be put side by side."""
+    running = {p.name: p.replicas_by_period["peak"] for p in mixed.pools}
+    assert 0 in running.values()
+    spec = load_spec(MIXED.replace("DEMAND", BUSY_HOURLY).replace("PERIODS", "4"), "hourly.yaml").spec
+    assert spec is not None
+
+    kept = PreferredPlan(mixed, "before.json").fleet_for(spec)
+    assert {p.name: p.replicas for p in kept.pools} == {name: n for name, n in running.items() if n}
+    assert {n.offer: n.nodes for n in kept.nodes} == {
+        n.offer: n.nodes_by_period["peak"] for n in mixed.nodes if n.nodes_by_period["peak"]
+    }
 
 
 def test_what_is_in_the_way_of_hourly_demand_names_no_copy(catalog: Catalog) -> None:
