@@ -253,6 +253,7 @@ def _solve_and_audit(
     if len(context.periods) > 1:
         return _solve_periods(context, catalog, knowledge, memo, limits, options, clock, earlier)
     constants = knowledge.constants
+    earlier = None if earlier is None else earlier.at_peak()
     running = None if earlier is None else running_fleet(earlier, table)
     paid = frozenset(running.nodes) if running is not None else frozenset[str]()
     problem = fleet_problem(spec, table, gpu_limits(spec, catalog), paid)
@@ -340,8 +341,12 @@ def _solve_periods(
 ) -> Plan:
     """Find the best fleet for all periods at once, audit it in each of them, and put their plans together."""
     spec, constants = context.spec, knowledge.constants
-    shapes = NOTHING_RUNS if earlier is None else earlier.shapes()
-    whole = expanded(spec, context.table, context.periods, lambda s: build_table(s, catalog, knowledge, memo, shapes))
+    shapes, held_to = NOTHING_RUNS if earlier is None else earlier.shapes(), context.table.held_to
+
+    def rated(changed: FleetSpec) -> CandidateTable:
+        return build_table(changed, catalog, knowledge, memo, shapes, held_to)
+
+    whole = expanded(spec, context.table, context.periods, rated)
     clock.lap("candidates by period")
     running = None if earlier is None else running_fleet(by_periods(earlier, whole.parts), whole.table)
     paid = frozenset(running.nodes) if running is not None else frozenset[str]()

@@ -58,7 +58,7 @@ def _countable(offer: PricedOffer, spec: FleetSpec, catalog: Catalog, rejections
     if not any(r.vcpus is not None and matches(r.match, offer, catalog) for r in spec.supply.limits.rules):
         return True
     why = f"{offer.entry}: a limit on vCPUs applies, and those of {offer.instance} are not in the catalog"
-    rejections.append(_rejected("unknown-vcpus", offer.entry, why, offer.gpu))
+    rejections.append(_rejected("unknown-vcpus", offer.entry, why, offer.gpu, offer.name))
     return False
 
 
@@ -71,14 +71,15 @@ def _priced(
     for listed in _listed(offer, catalog):
         for term in offer.terms:
             priced = _price(offer, listed, term, spec, catalog)
+            name = f"{entry}/{listed.region}/{listed.instance}/{term}"
             if priced is None:
                 where = f"{listed.instance} in {listed.region}"
                 why = f"{entry}: no {term} price is listed for {where}; give price:, discount:, or planning.estimated_prices"
-                rejections.append(_rejected("no-price", entry, why, listed.gpu))
+                rejections.append(_rejected("no-price", entry, why, listed.gpu, name))
                 continue
             usd_per_node_h, price = priced
             yield PricedOffer(
-                name=f"{entry}/{listed.region}/{listed.instance}/{term}",
+                name=name,
                 entry=entry,
                 provider=listed.provider,
                 region=listed.region,
@@ -162,8 +163,8 @@ def _price(
     return on_demand * ratio.ratio, Price("ratio", listed.price_date, source, listed.stale_unknown)
 
 
-def _rejected(rule: str, entry: str, reason: str, gpu: str = "") -> Rejection:
-    return Rejection(rule=rule, model="", shape=entry, gpu=gpu, reason=reason)
+def _rejected(rule: str, entry: str, reason: str, gpu: str = "", offer: str = "") -> Rejection:
+    return Rejection(rule=rule, model="", shape=entry, gpu=gpu, reason=reason, offer=offer)
 
 
 _BASES = {

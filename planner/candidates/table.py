@@ -40,6 +40,9 @@ Memo = dict[str, Rated]
 Running = Mapping[str, frozenset[str]]
 """Names of the shapes that run already, by model."""
 NOTHING_RUNS: Running = MappingProxyType({})
+HeldTo = Mapping[str, frozenset[str]]
+"""Names of the offers that a workload is held to, by workload."""
+NOWHERE_HELD: HeldTo = MappingProxyType({})
 
 
 def build_table(
@@ -48,16 +51,17 @@ def build_table(
     knowledge: Knowledge,
     memo: Memo | None = None,
     running: Running = NOTHING_RUNS,
+    held_to: HeldTo = NOWHERE_HELD,
 ) -> CandidateTable:
     """Return every candidate of a spec with the supply it may use, and every rejection.
 
     With a `memo`, which belongs to one catalog and confidence, models that were rated before are not rated again. Shapes
-    that are `running` are candidates even where others replace them.
+    that are `running` are candidates even where others replace them. Workloads in `held_to` are served on those offers only.
     """
     models = resolve_models(spec, catalog)
     workloads = resolve_workloads(spec, models)
     supply = build_supply(spec, catalog)
-    admitted = {o.name: _admitted(o, spec, workloads, catalog) for o in supply.offers}
+    admitted = {o.name: _admitted(o, spec, workloads, catalog, held_to) for o in supply.offers}
     kinds = kinds_of(models, knowledge)
     shapes, rejections = _shapes(kinds, workloads, supply, admitted, catalog)
     spanning = {s.gpu for group in shapes.values() for s in group if s.nodes_spanned > 1}
@@ -102,19 +106,25 @@ def build_table(
         rejections=tuple(rejections),
         rejection_counts=dict(sorted(Counter(r.rule for r in rejections).items())),
         assumptions=tuple(_assumptions(models, workloads, shapes, supply, knowledge)),
+        held_to=dict(held_to),
     )
 
 
 def _admitted(
-    offer: PricedOffer, spec: FleetSpec, workloads: Mapping[str, ResolvedWorkload], catalog: Catalog
+    offer: PricedOffer,
+    spec: FleetSpec,
+    workloads: Mapping[str, ResolvedWorkload],
+    catalog: Catalog,
+    held_to: HeldTo,
 ) -> tuple[str, ...]:
-    """Return the workloads that an offer may serve, by the selectors of the workload and of its model, and by `spot`."""
+    """Return the workloads that an offer may serve: by selectors of workload and model, by `spot`, and where held to it."""
     return tuple(
         name
         for name, workload in workloads.items()
         if admits(spec.models[workload.model].allow, spec.models[workload.model].deny, offer, catalog)
         and admits(workload.spec.allow, workload.spec.deny, offer, catalog)
         and (workload.spec.spot is not None or not offer.is_spot)
+        and (name not in held_to or offer.name in held_to[name])
     )
 
 

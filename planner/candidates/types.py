@@ -34,7 +34,8 @@ class Rejection:
 
     `gpu` is empty for a rejection that holds on every GPU type. `workload` is named when only that service is ruled out.
     Where a latency limit is missed, `slo` is its key and `best_s` what an idle replica reaches; `short_bytes` is what the
-    memory of a GPU lacks.
+    memory of a GPU lacks. What of the supply is ruled out has the name of its entry for a shape and, where only one `offer`
+    of it is, the name of that.
     """
 
     rule: str
@@ -46,6 +47,7 @@ class Rejection:
     slo: str = ""
     best_s: float = 0.0
     short_bytes: float = 0.0
+    offer: str = ""
 
 
 @dataclass(frozen=True)
@@ -318,7 +320,10 @@ def replicas_on_node(shape: Shape, node_gpus: int) -> int:
 
 @dataclass(frozen=True)
 class CandidateTable:
-    """Everything the program is stated over, and everything that was ruled out on the way."""
+    """Everything the program is stated over, and everything that was ruled out on the way.
+
+    `held_to` names the offers that some workloads are held to, besides the rules of the spec: what an explanation tries.
+    """
 
     models: Mapping[str, ResolvedModel]
     workloads: Mapping[str, ResolvedWorkload]
@@ -327,6 +332,7 @@ class CandidateTable:
     rejections: tuple[Rejection, ...]
     rejection_counts: Mapping[str, int]
     assumptions: tuple[Assumption, ...] = field(default=())
+    held_to: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def has_mixes(self) -> bool:

@@ -10,6 +10,8 @@ import pkgutil
 import re
 from difflib import get_close_matches
 from functools import cache
+from importlib.resources import files
+from pathlib import Path
 from typing import Any, cast
 
 import typer
@@ -30,6 +32,7 @@ NOT_BUILT_YET = (
 )
 """Commands of the grammar that do not exist yet."""
 
+MANUAL_PAGES = "concepts.md to start with, spec.md for every key, errors.md for every code"
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 _PACKAGE = "planner.cli"
@@ -71,6 +74,16 @@ class LazyCommands(TyperGroup):
         """List the commands in the help without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(listed_commands().items()))
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        """Say where the manual lies, on lines that are not wrapped: a path is to be copied."""
+        with formatter.section("Manual"):
+            formatter.write(f"  {MANUAL_PAGES}:\n  {manual_folder()}\n")
+
+
+def manual_folder() -> Path:
+    """Return the folder of the pages of the manual that ship inside the package."""
+    return Path(str(files("planner"))) / "manual"
 
 
 def help_when_alone(context: typer.Context) -> None:

@@ -15,9 +15,9 @@ from planner.cli.plan_spec import SpecOption, check_fleet, prepared
 from planner.cli.streams import answer, usage_error, wants_color
 
 if TYPE_CHECKING:
+    from planner.explain.answer import Answer
     from planner.explain.sensitivity import Sensitivity
     from planner.explain.trials import Trials
-    from planner.explain.why_not import Answer
     from planner.plan.schema import Plan
     from planner.spec import FleetSpec
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def explain(
     plan: Annotated[str, typer.Argument(metavar="PLAN", help="A saved plan, or - for standard input.")],
     why_not: Annotated[
-        str | None, flag("--why-not", "Say why this shape, or any of this GPU, is not used.", metavar="SHAPE")
+        str | None, flag("--why-not", "Say why this shape, any of this GPU, or this offer is not used.", metavar="NAME")
     ] = None,
     pool: Annotated[
         str | None, flag("--pool", "With --why-not: ask for the workloads of this pool alone.", metavar="POOL")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from planner.explain.answer import difference
 from planner.explain.change import Change, Place, with_value
 from planner.explain.trials import Trials
-from planner.explain.why_not import difference
 from planner.explain.wishes import milliseconds
 from planner.plan.schema import Plan
 from planner.spec import FleetSpec, TrafficSpec

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from planner.candidates.knowledge import Knowledge
-from planner.candidates.table import Memo, build_table
+from planner.candidates.table import NOWHERE_HELD, HeldTo, Memo, build_table
 from planner.candidates.types import CandidateTable
 from planner.catalog import Catalog
 from planner.plan.schema import Plan
@@ -49,9 +49,9 @@ class Trials:
         """Allow as many solves as take seconds with so many candidates."""
         self.most_solves = max(LEAST_SOLVES, min(MOST_SOLVES, CANDIDATE_SOLVES // max(candidates, 1)))
 
-    def table(self, spec: FleetSpec) -> CandidateTable:
-        """Return the candidates of a variant; models that are as before are not rated again."""
-        return build_table(spec, self.catalog, self.knowledge, self.memo)
+    def table(self, spec: FleetSpec, held_to: HeldTo = NOWHERE_HELD) -> CandidateTable:
+        """Return the candidates of a variant, some workloads held to offers; models that are as before are not rated again."""
+        return build_table(spec, self.catalog, self.knowledge, self.memo, held_to=held_to)
 
     def problem(self, spec: FleetSpec, table: CandidateTable) -> FleetProblem:
         """Return the program of a variant."""

@@ -1,32 +1,17 @@
-"""Why a plan does not use a shape: the rule that excludes it, or what the fleet would cost with it."""
+"""Why a plan does not use a shape or an offer: the rule that excludes it, or what the fleet would cost with it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from planner.candidates.types import Candidate, CandidateTable
-from planner.explain.named import Named
+from planner.explain.answer import Answer, difference
+from planner.explain.named import Named, lost_name
+from planner.explain.offers import AskedOffers
 from planner.explain.trials import Trials
 from planner.plan.pools import pool_shape
 from planner.plan.schema import Plan, Pool
 from planner.spec import FleetSpec
-
-
-@dataclass(frozen=True)
-class Answer:
-    """Why a model is not served on a shape: the rule and its reason.
-
-    `workload` is empty where the answer is about all workloads asked for. `usd_per_hour` is the cost of the fleet that was
-    planned with the shape, None where none was, and `more_usd_per_hour` what that is above the plan.
-    """
-
-    model: str
-    shape: str
-    workload: str
-    rule: str
-    reason: str
-    usd_per_hour: float | None = None
-    more_usd_per_hour: float | None = None
 
 
 def answers_about(
@@ -37,13 +22,16 @@ def answers_about(
     wanted: Named,
     pool: Pool | None = None,
 ) -> list[Answer]:
-    """Return why the shapes named are not used, by model: the rule of each that is ruled out, then one plan with the others.
+    """Return why the shapes or offers named are not used, by model: the rule of each ruled out, then one plan with the others.
 
-    With a pool, for its workloads alone. Nothing is solved where all shapes are ruled out.
+    With a pool, for its workloads alone. Nothing is solved where all of them are ruled out.
     """
     models = [pool.model] if pool is not None else list(table.models)
     asked = frozenset(pool.workloads if pool is not None else table.workloads)
     found = [a for a in ruled_out(table, wanted) if a.model in ("", *models) and a.workload in ("", *asked)]
+    if wanted.offers:
+        offers = tuple(o for o in table.supply.offers if o.name in wanted.offers)
+        return [*AskedOffers(plan, spec, table, trials, wanted.name, offers).answers(models, asked), *found]
     for model in models:
         usable = [c for c in table.candidates if c.shape.model == model and c.shape.name in wanted.shapes]
         able = asked & {w for c in usable for w in c.services}
@@ -57,9 +45,9 @@ def answers_about(
 def ruled_out(table: CandidateTable, wanted: Named) -> list[Answer]:
     """Return what ruled out the shapes named, or the offer or GPU of that name; nothing is solved."""
     return [
-        Answer(r.model, r.shape or r.gpu, r.workload, r.rule, r.reason)
+        Answer(r.model, r.offer or r.shape or r.gpu, r.workload, r.rule, r.reason)
         for r in table.rejections
-        if (r.shape in wanted.shapes if r.shape and r.model else (r.shape or r.gpu) in wanted.others)
+        if (r.shape in wanted.shapes if r.shape and r.model else lost_name(r) in wanted.others)
     ]
 
 
@@ -95,8 +83,3 @@ def _restricted(table: CandidateTable, model: str, wanted: Named, workloads: fro
         if services:
             kept.append(replace(candidate, services=services))
     return replace(table, candidates=tuple(kept))
-
-
-def difference(usd_per_hour: float, before_usd_per_hour: float) -> float:
-    """Return what one fleet costs more than another, without the noise of summing prices in another order."""
-    return round(usd_per_hour - before_usd_per_hour, 9)

@@ -109,7 +109,7 @@ def _first(pools: Mapping[str, Pool]) -> Pool:
 
 
 def _pool(name: str, pools: Mapping[str, Pool], parts: Sequence[PeriodPlan], peak_of: Mapping[str, str]) -> Pool:
-    """Return a pool at its most replicas; traffic of a workload is that at its own peak, money the mean over all hours."""
+    """Return a pool as in the first period with its most replicas; `workloads` are those at their own peaks, money the mean."""
     largest = max(pools.values(), key=lambda p: p.replicas)
     usd_per_hour = _mean(parts, {period: p.usd_per_hour for period, p in pools.items()})
     rates = {w: pools[at].workloads[w] for w, at in peak_of.items() if at in pools and w in pools[at].workloads}
@@ -122,6 +122,9 @@ def _pool(name: str, pools: Mapping[str, Pool], parts: Sequence[PeriodPlan], pea
                 p.period.name: pools[p.period.name].replicas if p.period.name in pools else 0 for p in parts
             },
             "workloads": dict(sorted(rates.items())),
+            "workloads_by_period": {
+                p.period.name: pools[p.period.name].workloads if p.period.name in pools else {} for p in parts
+            },
             "usd_per_hour": usd_per_hour,
             "band": band.model_copy(update={"measuring_saves_usd_per_hour": saves}),
         }

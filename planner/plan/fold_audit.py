@@ -133,16 +133,17 @@ def _limits(a: _Audit) -> Iterator[Violation]:
 
 
 def _pools(a: _Audit) -> Iterator[Violation]:
-    """Pools have the replicas of the periods, and the rates of each workload at its peak sum to its demand."""
+    """Pools have the replicas and the traffic of the periods, and rates of each workload at its peak sum to its demand."""
     for part in a.parts:
-        shown = Counter[str]()
+        name = part.period.name
+        shown, planned = Counter[str](), Counter[str]()
         for pool in a.plan.pools:
-            shown[pool.model] += pool.replicas_by_period[part.period.name]
-        planned = Counter[str]()
+            shown[pool.model] += pool.replicas_by_period[name]
         for pool in part.plan.pools:
             planned[pool.model] += pool.replicas
         if +shown != planned:
-            yield Violation("periods", part.period.name, "the replicas shown are not those of its plan")
+            yield Violation("periods", name, "the replicas shown are not those of its plan")
+        yield from _traffic(a, part)
     served = Counter[str]()
     for pool in a.plan.pools:
         served.update(pool.workloads)
@@ -154,6 +155,24 @@ def _pools(a: _Audit) -> Iterator[Violation]:
         due = workload.traffic.peak_requests_per_s() * (1.0 + a.spec.reliability_of(workload.model).headroom)
         if abs(served[name] - due) > RATE_RTOL * due:
             yield Violation("demand", name, f"{served[name]:g} of {due:g} req/s are served")
+
+
+def _traffic(a: _Audit, part: PeriodPlan) -> Iterator[Violation]:
+    """The rates shown for a period are those of its plan, and none is on a pool without replicas then."""
+    name = part.period.name
+    shown, planned = Counter[str](), Counter[str]()
+    for pool in a.plan.pools:
+        rates = (pool.workloads_by_period or {}).get(name, {})
+        shown.update(rates)
+        if rates and not pool.replicas_by_period[name]:
+            yield Violation("periods", pool.name, f"it serves something in {name}, and has no replica then")
+        if pool.period == name and not _same(sum(rates.values()), pool.predicted.requests_per_s):
+            yield Violation("periods", pool.name, f"its prediction is not for the traffic of {name}")
+    for pool in part.plan.pools:
+        planned.update(pool.workloads)
+    for workload, due in planned.items():
+        if abs(shown[workload] - due) > RATE_RTOL * due:
+            yield Violation("periods", workload, f"{shown[workload]:g} of {due:g} req/s are shown in {name}")
 
 
 def _latency(a: _Audit) -> Iterator[Violation]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from planner.plan.schema import Plan
 
 SIGNIFICANT_DIGITS = 12  # enough for any figure here, and below the noise of the last bits
 ABSENT_WHEN_NULL = ("demand_by_period", "certificate", "infeasible", "preferred", "unsolved", "max_load_factor")
+ABSENT_FROM_POOLS_WHEN_NULL = ("workloads_by_period",)
 LARGEST_FILE_BYTES = 50_000_000
 
 
@@ -71,8 +73,13 @@ def _text(data: Any) -> str:
 
 
 def _plain(plan: Plan) -> Any:
-    data = plan.model_dump(mode="json")
-    return _rounded({k: v for k, v in data.items() if v is not None or k not in ABSENT_WHEN_NULL})
+    data = _without_nulls(plan.model_dump(mode="json"), ABSENT_WHEN_NULL)
+    data["pools"] = [_without_nulls(pool, ABSENT_FROM_POOLS_WHEN_NULL) for pool in data["pools"]]
+    return _rounded(data)
+
+
+def _without_nulls(data: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+    return {key: value for key, value in data.items() if value is not None or key not in keys}
 
 
 def _rounded(value: Any) -> Any:

@@ -127,7 +127,8 @@ class Pool(Record):
     max_num_seqs: int
     max_num_batched_tokens: int
     replicas: int
-    """At most in any period, spares included; what else is said about the pool is about the first such period."""
+    """At most in any period, spares included. What else is said about the pool is about the first such period, `period`; its
+    cost and what has periods of its own aside."""
     spare_replicas: int
     """Replicas that this pool may lose while the model still carries its demand, headroom not counted."""
     gpus: int
@@ -139,6 +140,8 @@ class Pool(Record):
     placement: tuple[Placement, ...]
     workloads: Mapping[str, float]
     """Requests/s of each workload in the period of its peak, headroom included."""
+    workloads_by_period: Mapping[str, Mapping[str, float]] | None = None
+    """Requests/s of each workload in each period, headroom included; absent where there is only one period."""
     hbm_bytes_per_gpu: HbmBytes
     kv_tokens: float
     max_concurrency: float
@@ -155,6 +158,18 @@ class Pool(Record):
     """Its share of the nodes it lies on, by GPUs; mean over periods, weighted by their hours."""
     limited_by: Resource
     lever: str
+
+    @property
+    def period(self) -> str:
+        """Period that the figures of the pool are of: the first one in which it has most replicas."""
+        return max(self.replicas_by_period, key=lambda name: self.replicas_by_period[name])
+
+    @property
+    def traffic(self) -> Mapping[str, float] | None:
+        """Requests/s of each workload in `period`, headroom included; None where a plan of an older release does not say."""
+        if self.workloads_by_period is not None:
+            return self.workloads_by_period[self.period]
+        return self.workloads if len(self.replicas_by_period) == 1 else None
 
 
 class SloCheck(Record):

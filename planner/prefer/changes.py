@@ -17,7 +17,7 @@ def changes_between(before: EarlierFleet, after: Plan) -> tuple[PreferredChange,
     )
     return (
         *_counts("replicas", before.replicas(), replicas),
-        *_counts("nodes", Counter({n.offer: n.nodes for n in before.nodes}), Counter(_nodes(after))),
+        *_counts("nodes", Counter({n.offer: n.most for n in before.nodes}), Counter(_nodes(after))),
         *_batch_caps(before, after),
     )
 
@@ -34,7 +34,7 @@ def _counts(kind: str, before: Counter[str], after: Counter[str]) -> Iterator[Pr
 
 def _batch_caps(before: EarlierFleet, after: Plan) -> Iterator[PreferredChange]:
     """Yield the batch caps that differ, of shapes with as many replicas as before in one pool: engines restart for them."""
-    known = {(p.model, p.shape, p.replicas): p.max_num_seqs for p in before.pools}
+    known = {(p.model, p.shape, p.most): p.max_num_seqs for p in before.pools}
     for pool in after.pools:
         cap = known.get((pool.model, pool_shape(pool), pool.replicas))
         if cap is not None and cap != pool.max_num_seqs:

@@ -34,9 +34,10 @@ class PreferredPlan:
         if own.isdisjoint(asked):
             named = f"it serves {', '.join(sorted(own))}, and the spec {', '.join(sorted(asked))}"
             self._refuse("plan/other-fleet", f"this plan serves no model of the spec: {named}")
+        peak = plan.periods[0].name
         return EarlierFleet(
-            tuple(_pool(pool, plan) for pool in plan.pools),
-            tuple(_nodes(node) for node in plan.nodes),
+            tuple(_pool(pool, plan, peak) for pool in plan.pools),
+            tuple(_nodes(node, node.nodes_by_period[peak]) for node in plan.nodes),
             plan.digests.plan,
             plan.objective.usd_per_month if plan.objective is not None else None,
         )
@@ -50,8 +51,8 @@ class EarlierPool:
     """Replicas of one shape. `placement` counts them by zone, where that is known.
 
     `node_gpus` is the size of all their nodes, 0 where it is not one. `max_num_seqs` and `workloads` are what a candidate should
-    be near to. `entry` is the offer that replicas lie on whose nodes are not listed. `by_period` counts replicas by period,
-    where there are several.
+    be near to. `entry` is the offer that replicas lie on whose nodes are not listed. `replicas` are those at the peak;
+    `by_period` counts them by period, where there are several.
     """
 
     name: str
@@ -67,12 +68,18 @@ class EarlierPool:
     entry: str = ""
     by_period: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def most(self) -> int:
+        """Replicas in the period with most of them."""
+        return max((self.replicas, *self.by_period.values()))
+
 
 @dataclass(frozen=True)
 class EarlierNodes:
     """Nodes of one offer that are paid for; `kind` is provider, region, instance, GPU, GPUs per node and term.
 
-    `by_period` counts them by period, where there are several; `period` is set where these are those of one.
+    `nodes` are those at the peak; `by_period` counts them by period, where there are several; `period` is set where these are
+    those of one.
     """
 
     offer: str
@@ -80,6 +87,11 @@ class EarlierNodes:
     nodes: int
     by_period: Mapping[str, int] = field(default_factory=dict)
     period: str = ""
+
+    @property
+    def most(self) -> int:
+        """Nodes in the period with most of them."""
+        return max((self.nodes, *self.by_period.values()))
 
 
 @dataclass(frozen=True)
@@ -91,6 +103,14 @@ class EarlierFleet:
     digest: str | None = None
     usd_per_month: float | None = None
 
+    def at_peak(self) -> EarlierFleet:
+        """Return what it has at its peak, for a spec that plans all hours as one."""
+        pools = tuple(
+            replace(p, by_period={}, placement=_scaled(p.placement, p.replicas)) for p in self.pools if p.replicas
+        )
+        nodes = tuple(replace(n, by_period={}) for n in self.nodes if n.nodes)
+        return replace(self, pools=pools, nodes=nodes)
+
     def shapes(self) -> dict[str, frozenset[str]]:
         """Return the names of its shapes by model."""
         models = sorted({p.model for p in self.pools})
@@ -98,7 +118,7 @@ class EarlierFleet:
 
     def replicas(self) -> Counter[str]:
         """Count replicas by model and shape."""
-        return sum((Counter({described(p.model, p.shape, p.is_spot): p.replicas}) for p in self.pools), Counter())
+        return sum((Counter({described(p.model, p.shape, p.is_spot): p.most}) for p in self.pools), Counter())
 
 
 def described(model: str, shape: str, is_spot: bool) -> str:
@@ -106,16 +126,17 @@ def described(model: str, shape: str, is_spot: bool) -> str:
     return f"{model} on {shape}{' (spot)' if is_spot else ''}"
 
 
-def _pool(pool: Pool, plan: Plan) -> EarlierPool:
+def _pool(pool: Pool, plan: Plan, period: str) -> EarlierPool:
+    """Return a pool as it runs in a period; its places are known where that is the one that the plan tells them of."""
     sizes = {n.gpus_per_node for n in plan.nodes if n.gpu == pool.gpu}
     return EarlierPool(
         name=pool.name,
         model=pool.model,
         gpu=pool.gpu,
         shape=pool_shape(pool),
-        replicas=pool.replicas,
+        replicas=pool.replicas_by_period[period],
         max_num_seqs=pool.max_num_seqs,
-        workloads=frozenset(pool.workloads),
+        workloads=frozenset((pool.workloads_by_period or {}).get(period) or pool.workloads),
         is_spot=pool.spot,
         node_gpus=pool.gpus_per_node or (sizes.pop() if len(sizes) == 1 else 0),
         placement=Counter({f"{p.provider}/{p.region}": p.replicas for p in pool.placement}),
@@ -123,15 +144,15 @@ def _pool(pool: Pool, plan: Plan) -> EarlierPool:
     )
 
 
-def _nodes(node: NodePlan) -> EarlierNodes:
+def _nodes(node: NodePlan, nodes: int) -> EarlierNodes:
     kind = (node.provider, node.region, node.instance, node.gpu, node.gpus_per_node, node.term)
-    return EarlierNodes(node.offer, kind, node.nodes, dict(node.nodes_by_period))
+    return EarlierNodes(node.offer, kind, nodes, dict(node.nodes_by_period))
 
 
 def in_periods(fleet: EarlierFleet, parts: Sequence[InPeriod]) -> EarlierFleet:
     """Return a fleet as the copies of its pools and nodes for every period, of which it has what it had in the one of that name.
 
-    In a period that it does not know, it has all that it ever had. Pools of models that are the same in all periods stay one.
+    In a period that it does not know, it has what it has at its peak. Pools of models that are the same in all periods stay one.
     """
     pools: dict[str, EarlierPool] = {}
     for part in parts:
@@ -144,7 +165,7 @@ def in_periods(fleet: EarlierFleet, parts: Sequence[InPeriod]) -> EarlierFleet:
                     pool,
                     name=name,
                     model=part.name(pool.model),
-                    replicas=pool.replicas if is_steady else replicas,
+                    replicas=pool.most if is_steady else replicas,
                     workloads=frozenset(part.name(w) for w in pool.workloads),
                     placement=pool.placement if is_steady else _scaled(pool.placement, replicas),
                 )

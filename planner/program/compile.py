@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +15,11 @@ from scipy.sparse import csr_array, diags_array
 from planner.program.data import FleetProblem
 from planner.program.fleet import build
 from planner.program.index import CAPACITY_ROWS
+from planner.program.scale import unit_of
 
 Floats = NDArray[np.float64]
 TINY = 1e-300
+DEMAND_ROWS = ("demand", "spare_demand")
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class CompiledProgram:
     """A mixed-integer linear program: minimise cost.x with row_lower <= A x <= row_upper and bounds on x.
 
     `columns` are (variable, key) and `rows` (constraint, key). Each row is divided by its largest coefficient, so that one
-    tolerance suits GB, GPUs and shares alike.
+    tolerance suits GB, GPUs and shares alike; rates of small demands are in units of `planner.program.scale`.
     """
 
     columns: tuple[tuple[str, Any], ...]
@@ -46,14 +49,15 @@ def compile_problem(problem: FleetProblem) -> CompiledProgram:
 def compile_model(model: Any) -> CompiledProgram:
     """Compile a Pyomo model of this package to arrays, without the capacity rows that another one implies."""
     form = LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=pyo.minimize)
-    matrix = csr_array(form.A)
+    rows = tuple(_name(row.constraint) for row in form.rows)
+    matrix = _in_units(csr_array(form.A), np.asarray(form.rhs, dtype=float), rows)
     bound = np.asarray([row.bound_type for row in form.rows], dtype=float)
     largest = np.maximum(abs(matrix).max(axis=1).toarray().ravel(), TINY)
     matrix = csr_array(diags_array(1.0 / largest) @ matrix)
     rhs = np.asarray(form.rhs, dtype=float) / largest
     program = CompiledProgram(
         columns=tuple(_name(v) for v in form.columns),
-        rows=tuple(_name(row.constraint) for row in form.rows),
+        rows=rows,
         cost=np.asarray(form.c.todense(), dtype=float).ravel(),
         matrix=matrix,
         row_lower=np.where(bound <= 0, rhs, -np.inf),
@@ -63,6 +67,19 @@ def compile_model(model: Any) -> CompiledProgram:
         is_integer=np.asarray([not v.is_continuous() for v in form.columns]),
     )
     return _without_implied_rows(program)
+
+
+def _in_units(matrix: csr_array, due: Floats, rows: Sequence[tuple[str, Any]]) -> csr_array:
+    """Return the matrix with the rates that serve small demands in their units; they cost nothing and have no bounds."""
+    small = [i for i, (name, _) in enumerate(rows) if name in DEMAND_ROWS and unit_of(due[i]) < 1.0]
+    if not small:
+        return matrix
+    units = np.ones(matrix.shape[1])
+    for i in small:
+        own = slice(matrix.indptr[i], matrix.indptr[i + 1])
+        for column, share in zip(matrix.indices[own].tolist(), matrix.data[own].tolist(), strict=True):
+            units[column] = min(units[column], unit_of(unit_of(due[i]) / share))
+    return csr_array(matrix @ diags_array(units))
 
 
 def _or(value: float | None, default: float) -> float:

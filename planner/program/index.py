@@ -24,13 +24,14 @@ CEIL_SLACK = 1e-9  # a ratio this close above an integer is that integer: rates 
 
 
 LEAST_WEIGHT = 1e-3
+SMALL_LOAD = 1e-4  # of one replica: what a demand takes less of, solvers may round to no replica
 MIX_RTOL = 1e-9  # shares so near those of the demands are theirs
 CAPACITY_ROWS = ("hbm_budget", "batch_cap", "bandwidth_ceiling", "compute_ceiling", "step_time")
 
 
 def ceil_count(value: float) -> int:
-    """Round up to a count, forgiving relative noise of `CEIL_SLACK`."""
-    return max(0, math.ceil(value * (1.0 - CEIL_SLACK) - CEIL_SLACK))
+    """Round up to a count, forgiving noise of `CEIL_SLACK`; a little is not none, however little."""
+    return max(1 if value > 0.0 else 0, math.ceil(value * (1.0 - CEIL_SLACK) - CEIL_SLACK))
 
 
 def row_needs(column: Column, service: Service) -> tuple[float, float, float, float, float]:
@@ -114,6 +115,12 @@ class ProgramIndex:
     def needs(self) -> dict[tuple[str, str], float]:
         """Replicas of a candidate needed per request/s of a workload, by the tightest of its rows."""
         return {(w, c.name): max(row_needs(c, s)) for c in self.problem.columns for w, s in c.services.items()}
+
+    @cached_property
+    def small_arcs(self) -> list[tuple[str, str]]:
+        """Pairs (workload, candidate) where the whole demand takes next to nothing of one replica."""
+        planned = {w: d.planned_requests_per_s for w, d in self.demands.items()}
+        return [(w, c) for (w, c), need in self.needs.items() if planned[w] * need < SMALL_LOAD]
 
     @cached_property
     def most_replicas(self) -> dict[str, int]:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from planner.plan.schema import Plan, Pool, RowLoad
 from planner.report import figures
 from planner.report.content import Block, Lines, Table, numbers, texts
+from planner.report.sections.pools import period_of, period_title
 
 if TYPE_CHECKING:  # these load the solver, which a plan alone does not need
+    from planner.explain.answer import Answer
     from planner.explain.sensitivity import Sensitivity
-    from planner.explain.why_not import Answer
 
 RESOURCES = {
     "hbm_budget": "KV cache",
@@ -25,27 +26,33 @@ _PRICE = (
     "Over all replicas of a pool, at the planned peak. $/h per unit: what one more unit costs at the price of the pool; only "
     "its scarcest resource has a price, more of the others would buy nothing."
 )
+_PRICE_IN_PERIOD = (
+    "Over all replicas of a pool in the period with most of them, the one named, at its planned demand. $/h per unit: the cost of the "
+    "pool, the mean over all hours, by what it has of its scarcest resource; more of the others would buy nothing."
+)
 _TIME = "Replica time: what the latency limits leave of a replica, queueing included; it is the usual limit."
 _GROWTH = "Next node: demand of this workload, the others as planned, above which the fleet no longer holds every rule."
+_ALIKE = "Growth is that of all hours alike; the period with least room decides."
 _WITHIN = "within the gap"
 
 
 def scarcity(plan: Plan) -> list[Block]:
     """Return what each pool uses of every resource, and what is left of it."""
-    rows = [row for pool in plan.pools for row in _rows(pool)]
+    rows = [row for pool in plan.pools for row in _rows(pool, plan)]
     if not rows:
         return []
-    columns = (
-        texts("Pool", "Resource") + numbers("Used", "Of", "Left") + texts("Unit") + numbers("Load", "$/h per unit")
-    )
-    return [Table("What is scarce", columns, tuple(rows), (_PRICE, _TIME))]
+    columns = texts("Pool", *period_title(plan), "Resource") + numbers("Used", "Of", "Left")
+    columns += texts("Unit") + numbers("Load", "$/h per unit")
+    note = _PRICE if plan.demand_by_period is None else _PRICE_IN_PERIOD
+    return [Table("What is scarce", columns, tuple(rows), (note, _TIME))]
 
 
-def _rows(pool: Pool) -> list[tuple[str, ...]]:
+def _rows(pool: Pool, plan: Plan) -> list[tuple[str, ...]]:
     scarcest = max(pool.rows, key=load, default=None)
     return [
         (
             figures.visible(pool.name),
+            *period_of(pool, plan),
             RESOURCES.get(row.row, figures.visible(row.row)),
             figures.number(row.used),
             figures.number(row.available),
@@ -83,7 +90,7 @@ def growth(plan: Plan) -> list[Block]:
         )
         for w in plan.workloads
     )
-    notes = [_GROWTH]
+    notes = [_GROWTH] if plan.demand_by_period is None else [_GROWTH, _ALIKE]
     if plan.max_load_factor is not None:
         notes.append(f"All demands at once: up to {figures.number(plan.max_load_factor)} times the planned ones.")
     return [Table("Room to grow, req/s", columns, rows, tuple(notes))]
@@ -151,7 +158,7 @@ def as_data(
     data: dict[str, Any] = {"fleet": plan.fleet}
     if answers is not None:
         return {**data, "why_not": [asdict(a) for a in answers]}
-    data["pools"] = [{"name": p.name, "model": p.model, "rows": [_row_data(p, r) for r in p.rows]} for p in plan.pools]
+    data["pools"] = [_pool_data(p, plan) for p in plan.pools]
     data["workloads"] = [
         {
             "name": w.name,
@@ -165,6 +172,12 @@ def as_data(
     if found is not None:
         data["sensitivities"] = [asdict(s) for s in found]
     return data
+
+
+def _pool_data(pool: Pool, plan: Plan) -> Mapping[str, Any]:
+    """Return what a pool uses, with the period that this is about where there are several."""
+    period = {} if plan.demand_by_period is None else {"period": pool.period}
+    return {"name": pool.name, "model": pool.model, **period, "rows": [_row_data(pool, r) for r in pool.rows]}
 
 
 def _row_data(pool: Pool, row: RowLoad) -> Mapping[str, Any]:

@@ -23,8 +23,9 @@ def question_of(pool: Pool, model: ResolvedModel, workloads: Mapping[str, Resolv
 
     None for a pool that generates no more than one token per request.
     """
-    total = sum(pool.workloads.values())
-    share = {name: rate / total for name, rate in sorted(pool.workloads.items())}
+    traffic = pool.traffic or pool.workloads
+    total = sum(traffic.values())
+    share = {name: rate / total for name, rate in sorted(traffic.items())}
     prompt = sum(s * workloads[w].mean_input_tokens for w, s in share.items())
     output = round(sum(s * workloads[w].mean_output_tokens for w, s in share.items()))
     computed = sum(s * float(workloads[w].prefill_tokens @ workloads[w].prefill_weights) for w, s in share.items())

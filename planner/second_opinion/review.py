@@ -51,8 +51,8 @@ def _opinion(
     reviewer: Reviewer,
 ) -> Opinion:
     price = pool.usd_per_hour / pool.replicas
-    if not pool.workloads:
-        return Opinion(pool.name, pool.replicas, price, None, reason="it has no traffic in the period of the peak")
+    if not (pool.traffic or pool.workloads):
+        return Opinion(pool.name, pool.replicas, price, None, reason="the plan does not say what traffic it has")
     question = question_of(pool, model, workloads)
     if question is None:
         return Opinion(pool.name, pool.replicas, price, None, reason="it generates one token per request")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,8 +13,9 @@ from planner.program.capacity import flow_key
 from planner.program.compile import CompiledProgram
 from planner.program.data import Column, FleetProblem, Flow, Outage
 from planner.program.index import CAPACITY_ROWS, row_needs
+from planner.program.scale import unit_of
 from planner.solve.highs import Effort, Status, minimise
-from planner.solve.tolerance import FEASIBILITY_RTOL, RATE_ATOL_REQUESTS_PER_S
+from planner.solve.tolerance import FEASIBILITY_RTOL, RATE_RTOL
 
 ENOUGH = 1.0 + FEASIBILITY_RTOL
 IDLE_SHARE = 0.05  # of a workload, or of the room of a pool that would stay idle
@@ -102,20 +103,21 @@ def _routed(
     shares = spot_shares(problem, model, in_loss)
     if any(w not in {a for c, flow in arcs if not c.spot or w not in shares for a in flow} for w in demand):
         return Routing({}, FULL_LOAD, {})
-    answer = minimise(_program(arcs, replicas, demand, shares), Effort(), relaxed=True)
+    units = _Units.of(arcs, replicas, demand)
+    answer = minimise(_program(arcs, replicas, demand, shares, units), Effort(), relaxed=True)
     if answer.status is Status.INFEASIBLE:  # the mixes of the pools do not add up to the demand
         return Routing({}, FULL_LOAD, {})
     if answer.status is not Status.OPTIMAL or answer.point is None or answer.row_prices is None:
         raise ArithmeticError(f"routing of model {model} ended with {answer.status}")
     rates: dict[tuple[str, str], float] = defaultdict(float)
-    for (c, flow), x in zip(arcs, answer.point[:-1].tolist(), strict=True):
+    for (c, flow), unit, x in zip(arcs, units.of_arc, answer.point[:-1].tolist(), strict=True):
         for w, share in flow.items():
-            rates[w, c.name] += share * x
+            rates[w, c.name] += share * unit * x
     prices = dict(zip(sorted(demand), answer.row_prices.tolist(), strict=False))
     return Routing(
-        {key: rate for key, rate in sorted(rates.items()) if rate > RATE_ATOL_REQUESTS_PER_S},
-        float(answer.point[-1]),
-        {w: price for w, price in prices.items() if price > 0.0},
+        {(w, c): rate for (w, c), rate in sorted(rates.items()) if rate > RATE_RTOL * demand[w]},
+        float(answer.point[-1]) * units.load,
+        {w: price * units.load / units.of_workload[w] for w, price in prices.items() if price > 0.0},
     )
 
 
@@ -147,7 +149,7 @@ def spread(problem: FleetProblem, model: str, replicas: Mapping[str, int], routi
                 own = [(r, columns[c].spot) for (w, c), r in rates.items() if w == workload]
                 limit = shares[workload] * sum(r for r, _ in own)
                 moved = min(moved, limit - sum(r for r, is_spot in own if is_spot))
-            if moved > RATE_ATOL_REQUESTS_PER_S:
+            if moved > RATE_RTOL * rate:
                 rates[workload, server] -= moved
                 rates[workload, idle.name] = moved
                 break
@@ -171,11 +173,13 @@ def most_rate(
     others = {w: rate for w, rate in demand.items() if w != workload}
     if any(w not in {a for _, flow in arcs for a in flow} for w in demand):
         return 0.0
-    program = _program(arcs, replicas, others | {workload: 0.0}, spot_shares(problem, model, in_loss))
+    asked = others | {workload: 0.0}
+    units = _Units.of(arcs, replicas, asked)
+    program = _program(arcs, replicas, asked, spot_shares(problem, model, in_loss), units)
     row = sorted(demand).index(workload)
-    served = np.array([flow.get(workload, 0.0) for _, flow in arcs] + [0.0])
+    served = np.array([u * flow.get(workload, 0.0) for (_, flow), u in zip(arcs, units.of_arc, strict=True)] + [0.0])
     upper = program.upper.copy()
-    upper[-1] = 1.0
+    upper[-1] = 1.0 / units.load
     row_upper = program.row_upper.copy()
     row_upper[row] = np.inf
     answer = minimise(replace(program, cost=-served, upper=upper, row_upper=row_upper), Effort(), relaxed=True)
@@ -208,12 +212,47 @@ def survives(problem: FleetProblem, lost: Column, replicas: Mapping[str, int], s
     return route_without(problem, lost, replicas, spares).carries
 
 
+@dataclass(frozen=True)
+class _Units:
+    """Units that a routing is stated in: requests/s by workload, and by arc in their order; load of a pool.
+
+    Those of small demands are such that rows and coefficients are near 1, see `planner.program.scale`.
+    """
+
+    of_workload: Mapping[str, float]
+    of_arc: tuple[float, ...]
+    load: float
+
+    @classmethod
+    def of(cls, arcs: Sequence[Arc], replicas: Mapping[str, int], demand: Mapping[str, float]) -> _Units:
+        """Return the units for a demand, requests/s by workload."""
+        of_workload = {w: unit_of(rate) for w, rate in demand.items()}
+        of_arc = tuple(
+            unit_of(min(of_workload[w] / share for w, share in flow.items() if share > 0.0)) for _, flow in arcs
+        )
+        needs = (
+            unit * share * max(row_needs(c, c.services[w])) / replicas[c.name]
+            for (c, flow), unit in zip(arcs, of_arc, strict=True)
+            for w, share in flow.items()
+        )
+        return cls(of_workload, of_arc, unit_of(max(needs, default=0.0)))
+
+
 def _program(
-    arcs: list[Arc], replicas: Mapping[str, int], demand: Mapping[str, float], shares: Mapping[str, float]
+    arcs: Sequence[Arc],
+    replicas: Mapping[str, int],
+    demand: Mapping[str, float],
+    shares: Mapping[str, float],
+    units: _Units,
 ) -> CompiledProgram:
+    """State a routing in its units: rows of demand, then of every capacity of every pool, then of spot shares."""
     workloads = sorted(demand)
     rows: list[tuple[str, object]] = [("demand", w) for w in workloads]
-    entries = [(workloads.index(w), j, share) for j, (_, flow) in enumerate(arcs) for w, share in flow.items()]
+    entries = [
+        (workloads.index(w), j, share * units.of_arc[j] / units.of_workload[w])
+        for j, (_, flow) in enumerate(arcs)
+        for w, share in flow.items()
+    ]
     load = len(arcs)
     arcs_of: dict[str, list[int]] = defaultdict(list)
     for j, (column, _) in enumerate(arcs):
@@ -222,20 +261,26 @@ def _program(
         for place, row in enumerate(CAPACITY_ROWS):
             for column, flow, j in ((*arcs[j], j) for j in own):
                 need = sum(share * row_needs(column, column.services[w])[place] for w, share in flow.items())
-                entries.append((len(rows), j, need / replicas[name]))
+                entries.append((len(rows), j, need / replicas[name] * (units.of_arc[j] / units.load)))
             entries.append((len(rows), load, -1.0))
             rows.append((row, name))
     for limited in sorted(w for w in shares if any(w in flow and c.spot for c, flow in arcs)):
         # On spot at most a share s of all: (1 - s) of what is there, less s of what is elsewhere.
         entries += [
-            (len(rows), j, flow[limited] * (1.0 - shares[limited] if c.spot else -shares[limited]))
+            (
+                len(rows),
+                j,
+                flow[limited]
+                * (1.0 - shares[limited] if c.spot else -shares[limited])
+                * (units.of_arc[j] / units.of_workload[limited]),
+            )
             for j, (c, flow) in enumerate(arcs)
             if limited in flow
         ]
         rows.append(("spot_share", limited))
     at, columns, values = zip(*entries, strict=True)
     size = (len(rows), load + 1)
-    due = np.array([demand[w] for w in workloads] + [0.0] * (len(rows) - len(workloads)))
+    due = np.array([demand[w] / units.of_workload[w] for w in workloads] + [0.0] * (len(rows) - len(workloads)))
     least = np.where(np.arange(len(rows)) < len(workloads), due, -np.inf)
     return CompiledProgram(
         columns=(*(("rate", flow_key(c, flow)) for c, flow in arcs), ("load", None)),

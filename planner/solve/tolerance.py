@@ -4,7 +4,7 @@ INTEGRALITY_ATOL = 1e-5  # a solver value this close to an integer is that integ
 FEASIBILITY_RTOL = 1e-5  # violation of a row, relative to its terms, that an accepted answer may have
 COST_RTOL = 1e-6  # disagreement between the solver's objective and the recomputed one
 GAP_ATOL = 1e-5  # what tie-breaks in the objective may leave of a gap that is closed
-RATE_ATOL_REQUESTS_PER_S = 1e-9  # rates below this are not routed
+RATE_RTOL = 1e-9  # rates below this share of the demand of their workload are not routed
 
 
 def to_count(value: float) -> int:

@@ -113,9 +113,9 @@ class ModelSpec(Section):
     parallelism: ParallelismSpec = ParallelismSpec()
     """Degrees of parallelism to pick from."""
     max_shapes: PositiveCount = 2
-    """Most different shapes of this model in the fleet."""
+    """Most different shapes of this model in the fleet, in each period by itself."""
     uniform_format: Bool = True
-    """Whether all replicas use one weight format and one KV format."""
+    """Whether all replicas use one weight format and one KV format, in each period by itself."""
     allow: Selector = Selector()
     """Only use offers that match."""
     deny: Selector = Selector()

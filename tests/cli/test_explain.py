@@ -63,6 +63,14 @@ def test_why_not_as_data(tiny: Path) -> None:
     }  # fmt: skip
 
 
+def test_why_not_an_offer(tiny: Path) -> None:
+    offer = json.loads(tiny.read_text(encoding="utf-8"))["nodes"][0]["offer"]
+    done = run("explain", tiny, "--why-not", offer)
+
+    assert (done.code, done.err) == (0, "")
+    assert f"{offer} for chat: the plan serves assistant on it: 1 node of" in " ".join(done.out.split())
+
+
 def test_sensitivities_stand_below_the_rest(tiny: Path) -> None:
     done = run("explain", tiny, "--sensitivities", "--spec", tiny.parent / "fleet.yaml")
 

@@ -10,9 +10,10 @@ import pytest
 
 from planner.candidates.references import open_catalog
 from planner.candidates.types import CandidateTable
+from planner.explain.answer import Answer
 from planner.explain.named import NothingNamed, all_shapes, named
 from planner.explain.trials import Trials
-from planner.explain.why_not import Answer, answers_about, ruled_out
+from planner.explain.why_not import answers_about, ruled_out
 from planner.pipeline import Options, make_plan, prepare, variants
 from planner.plan.io import load
 from planner.plan.pools import pool_shape
@@ -152,7 +153,7 @@ def test_short_names_and_offers(prod: tuple[Plan, FleetSpec, Trials, CandidateTa
     [
         ("b200", "no offer of the spec sells B200-SXM-180GB; they sell A100-SXM-80GB,"),
         ("h100-sxm-80gb-tp2-fp9-kvfp8", "did you mean `H100-SXM-80GB-tp2-fp8-kvfp8`?"),
-        ("nonsense", "no shape `nonsense` was considered; a shape is called as in `A100-SXM-80GB-tp1-"),
+        ("nonsense", "no shape or offer `nonsense` was considered; a shape is called as in `A100-SXM-80GB-tp1-"),
     ],
 )
 def test_what_was_never_considered_is_said(

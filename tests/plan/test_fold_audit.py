@@ -60,6 +60,9 @@ TAMPERED: dict[str, tuple[Callable[[Plan], Plan], str]] = {
     "pool cost": (lambda p: first(p, "pools", usd_per_hour=0.0), "money"),
     "replicas": (lambda p: first(p, "pools", replicas_by_period={"peak": 1, "p2": 1}), "periods"),
     "traffic": (lambda p: first(p, "pools", workloads={"ask": 1.0}), "demand"),
+    "rates": (lambda p: first(p, "pools", workloads_by_period={n.name: {"ask": 1.0} for n in p.periods}), "periods"),
+    "rates missing": (lambda p: first(p, "pools", workloads_by_period=None), "periods"),
+    "prediction": (lambda p: first(p, "pools", predicted=p.pools[0].predicted.model_copy(update={"requests_per_s": 1.0})), "periods"),
     "latency": (lambda p: first(p, "workloads", slo=tuple(c.model_copy(update={"predicted_s": 0.0}) for c in p.workloads[0].slo)), "latency"),
 }  # fmt: skip
 

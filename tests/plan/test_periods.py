@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
@@ -11,8 +12,9 @@ import pytest
 from planner.catalog import Catalog
 from planner.explain.sensitivity import sensitivities
 from planner.pipeline import Options, make_plan, prepare, variants
-from planner.plan.io import dump
+from planner.plan.io import dump, loads
 from planner.plan.schema import Plan
+from planner.prefer.earlier import PreferredPlan
 from planner.spec import load_spec
 
 COST_RTOL = 1e-6
@@ -126,6 +128,34 @@ def test_counts_and_money_add_up(mixed: Plan) -> None:
     assert served == pytest.approx(max(BUSY))
 
 
+def test_pools_have_the_traffic_of_every_period(mixed: Plan) -> None:
+    assert mixed.demand_by_period is not None
+    for period, demand in mixed.demand_by_period.items():
+        served = Counter[str]()
+        for pool in mixed.pools:
+            assert pool.workloads_by_period is not None
+            served.update(pool.workloads_by_period[period])
+            assert bool(pool.workloads_by_period[period]) == (pool.replicas_by_period[period] > 0)
+        assert served == {name: pytest.approx(rate) for name, rate in demand.items()}
+
+
+def test_what_is_said_of_a_pool_is_of_the_first_period_with_most_replicas(mixed: Plan) -> None:
+    for pool in mixed.pools:
+        before = list(pool.replicas_by_period.values())[: list(pool.replicas_by_period).index(pool.period)]
+        assert pool.replicas_by_period[pool.period] == pool.replicas > max(before, default=0)
+        assert pool.traffic is not None
+        assert pool.predicted.requests_per_s == pytest.approx(sum(pool.traffic.values()))
+        assert {n for n, rate in pool.traffic.items() if rate > 0.0} <= {"ask", "batch", "complete"}
+
+
+def test_a_plan_of_one_period_has_no_keys_about_periods(mixed: Plan, catalog: Catalog) -> None:
+    one = planned(MIXED.replace("DEMAND", BUSY_PEAK).replace("PERIODS", "1"), catalog)
+
+    assert [(p.period, p.traffic) for p in one.pools] == [("peak", p.workloads) for p in one.pools]
+    assert "workloads_by_period" not in dump(one)
+    assert dump(loads(dump(mixed).encode(), "mixed.json")) == dump(mixed)
+
+
 def test_models_without_hourly_demand_run_the_same_replicas_at_all_hours(mixed: Plan) -> None:
     assert all(len(set(p.replicas_by_period.values())) == 1 for p in mixed.pools if p.model == "code")
 
@@ -179,6 +209,20 @@ def test_hours_without_any_demand(catalog: Catalog) -> None:
 
 def few_periods(price: str = "0.6") -> str:
     return NEWSVENDOR.replace("DEMAND", HOURLY).replace("RESERVED", price).replace("periods: 24", "periods: 2")
+
+
+def test_what_does_not_run_at_the_peak_is_not_to_be_kept(mixed: Plan) -> None:
+    """Pools that take turns never ran side by side, and are not to be put side by side."""
+    running = {p.name: p.replicas_by_period["peak"] for p in mixed.pools}
+    assert 0 in running.values()
+    spec = load_spec(MIXED.replace("DEMAND", BUSY_HOURLY).replace("PERIODS", "4"), "hourly.yaml").spec
+    assert spec is not None
+
+    kept = PreferredPlan(mixed, "before.json").fleet_for(spec).at_peak()
+    assert {p.name: p.replicas for p in kept.pools} == {name: n for name, n in running.items() if n}
+    assert {n.offer: n.nodes for n in kept.nodes} == {
+        n.offer: n.nodes_by_period["peak"] for n in mixed.nodes if n.nodes_by_period["peak"]
+    }
 
 
 def test_what_is_in_the_way_of_hourly_demand_names_no_copy(catalog: Catalog) -> None:

@@ -89,6 +89,12 @@ FAILING = replace(
 )
 """With spot nodes, and a zone whose loss a model is to survive."""
 
+RARE = replace(
+    FAILING,
+    demands=(FAILING.demands[0], replace(FAILING.demands[1], requests_per_s=1e-6), LONG_DEMAND),
+)
+"""With a workload that asks for next to nothing."""
+
 KEPT = replace(
     EVERYTHING,
     kept=Kept(
@@ -143,6 +149,7 @@ STATED_OVER = {
     "spare_spot": FAILING,
     "spot_cover": FAILING,
     "spot_share": FAILING,
+    "whole_replica": RARE,
     "zone_cover": FAILING,
 }
 """The problem of constraints that `EVERYTHING` does not show, by name."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 import pytest
-from problems import EVERYTHING, WIDE
+from problems import EVERYTHING, LONG_DEMAND, MIXED, WIDE
 
 from planner.program.compile import CompiledProgram, compile_model, compile_problem
 from planner.program.data import Column, FleetProblem, Service, by_model
@@ -146,3 +146,18 @@ def test_compiling_twice_gives_the_same_arrays() -> None:
     assert one.rows == two.rows
     assert (one.matrix != two.matrix).nnz == 0
     assert one.cost.tobytes() == two.cost.tobytes()
+
+
+def test_rates_of_small_demands_are_in_units_of_their_own() -> None:
+    """So that what a row lets slip is a small share of any demand, and that no coefficient is nearly zero."""
+    rare = replace(MIXED, demands=(MIXED.demands[0], replace(MIXED.demands[1], requests_per_s=1e-12), LONG_DEMAND))
+    program = compile_problem(rare)
+    row = program.rows.index(("demand", "batch"))
+    served = dict(zip(program.columns, program.matrix[[row]].toarray().ravel().tolist(), strict=True))
+
+    assert 0.5 <= program.row_lower[row] <= 2.0
+    assert all(1e-3 <= share <= 1.0 for share in served.values() if share)
+    plain = compile_problem(MIXED)
+    assert program.columns == plain.columns
+    asked = program.rows.index(("demand", "ask")), plain.rows.index(("demand", "ask"))
+    assert program.row_lower[asked[0]] == plain.row_lower[asked[1]]

@@ -29,6 +29,7 @@ FREE_OF = {
     "spot_share": EVERYTHING,
     "zone_cover": EVERYTHING,
     "spare_spot": EVERYTHING,
+    "whole_replica": EVERYTHING,
     "node_use": EVERYTHING,
     "cost_share": EVERYTHING,
     "node_change": EVERYTHING,
@@ -119,4 +120,6 @@ def test_names_are_those_of_the_modules() -> None:
 def test_rows_that_only_strengthen() -> None:
     """Which rows those are is fixed here; that they change no optimum is tested against brute force."""
     strengthening = {c.name for c in all_constraints() if c.strengthens}
-    assert strengthening == {"block_bound", "cell_stock", "cover", "shape_size", "shape_spare", "spot_cover"}
+    assert strengthening == {
+        "block_bound", "cell_stock", "cover", "shape_size", "shape_spare", "spot_cover", "whole_replica",
+    }  # fmt: skip

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from stored import infeasible_origin, stored
 
-from planner.plan.schema import Plan, PlanAssumption, PolicyResult, Preferred, PreferredChange
-from planner.report import table
+from planner.plan.schema import Period, Plan, PlanAssumption, PolicyResult, Pool, Preferred, PreferredChange
+from planner.report import explain, table
 from planner.report.sections.notes import assumptions
 from planner.report.sections.pools import layout
 
@@ -63,6 +63,78 @@ def test_policies_by_outcome() -> None:
         ["t4", "forbid", "waived", "gpus", "T4", "T4", "policies[1]"],
         ["up", "max_monthly_cost_increase", "warn", "15", "%", "20", "%", "policies[2]"],
     ]
+
+
+def of_two_periods() -> Plan:
+    """Return the production plan as if its first pool ran at night only and the others by day."""
+    plan = stored("prod")
+    day, night = (Period(name=name, hours_per_month=365.0) for name in ("peak", "p2"))
+
+    def pool(own: Pool, at: str) -> Pool:
+        return own.model_copy(
+            update={
+                "replicas_by_period": {p.name: own.replicas if p.name == at else 0 for p in (day, night)},
+                "workloads": own.workloads if at == "peak" else {},
+                "workloads_by_period": {p.name: own.workloads if p.name == at else {} for p in (day, night)},
+            }
+        )
+
+    first, *others = plan.pools
+    nodes = tuple(n.model_copy(update={"nodes_by_period": {"peak": n.nodes, "p2": n.nodes}}) for n in plan.nodes)
+    demand = {w.name: w.demand_requests_per_s for w in plan.workloads}
+    return plan.model_copy(
+        update={
+            "periods": (day, night),
+            "demand_by_period": {"peak": demand, "p2": demand},
+            "pools": (pool(first, "p2"), *(pool(p, "peak") for p in others)),
+            "nodes": nodes,
+        }
+    )
+
+
+def section(text: str, title: str) -> list[str]:
+    """Return the lines of a part of a report below its title."""
+    return text.partition(f"\n{title}\n")[2].partition("\n\n")[0].splitlines()
+
+
+def test_figures_of_pools_are_those_of_a_period_that_is_named() -> None:
+    plan = of_two_periods()
+    text = table.render(plan)
+    head, first, *others = section(text, "Pools")
+    assert head.split()[:3] == ["Pool", "Period", "Model"]
+    assert first.split()[:2] == ["chat-1", "p2"]
+    assert {line.split()[1] for line in others[: len(plan.pools) - 1]} == {"peak"}
+    assert "at peak with headroom" not in text
+    assert "neither replicas nor GPUs add up" in " ".join(text.split())
+    assert plan.pools[0].workloads_by_period is not None
+    first, *others = section(text, "Predicted in the period of each pool")[1:]
+    assert first.split()[:3] == ["chat-1", "p2", min(plan.pools[0].workloads_by_period["p2"])]
+    assert "Predicted at peak" not in text
+    assert "none" not in first
+    assert any("chat-1 in p2" in line for line in section(text, "What limits the pools"))
+    assert "  Nodes: the most in any period. $/h: the mean over all hours." in section(text, "Nodes to buy")
+
+
+def test_a_plan_of_an_older_release_shows_all_traffic_of_a_pool_as_one() -> None:
+    plan = of_two_periods()
+    older = plan.model_copy(
+        update={"pools": tuple(p.model_copy(update={"workloads_by_period": None}) for p in plan.pools)}
+    )
+    first = section(table.render(older), "Predicted in the period of each pool")[1].split()
+
+    assert first[:3] == ["chat-1", "p2", "all"]
+
+
+def test_what_is_scarce_names_the_period_too() -> None:
+    plan = of_two_periods()
+    text = table.print_blocks([*explain.scarcity(plan), *explain.growth(plan)], width=120)
+    rows = [line.split()[:2] for line in section("\n" + text, "What is scarce") if "TFLOP/s" in line]
+
+    assert rows == [["chat-1", "p2"], *([p.name, "peak"] for p in plan.pools[1:])]
+    assert "at the planned peak" not in text
+    assert "Growth is that of all hours alike" in text
+    assert {p["name"]: p["period"] for p in explain.as_data(plan)["pools"]}["chat-1"] == "p2"
+    assert all("period" not in p for p in explain.as_data(stored("prod"))["pools"])
 
 
 def test_layouts() -> None:

@@ -115,6 +115,23 @@ def test_most_rate_is_carried_and_no_more_is(seed: int, numbers: list[int]) -> N
     assert not route(problem, "m", replicas, others | {workload: most * 1.001 + 1e-3}).carries
 
 
+@given(seeds, counts, st.sampled_from([1e-15, 1e-12, 1e-9, 1e-6, 1e-3]))
+@settings(max_examples=80, derandomize=True, deadline=None)
+def test_a_demand_of_next_to_nothing_is_served_as_any_other(seed: int, numbers: list[int], share: float) -> None:
+    problem, replicas, demand = fleet(seed, numbers)
+    found = route(problem, "m", replicas, demand)
+    if found.load == FULL_LOAD:
+        return
+    less = route(problem, "m", replicas, {w: share * rate for w, rate in demand.items()})
+    assert less.load == pytest.approx(share * found.load, rel=1e-6)
+    for workload, rate in demand.items():
+        assert sum(r for (w, _), r in less.rates.items() if w == workload) == pytest.approx(share * rate, rel=1e-6)
+    rare = min(demand)
+    mixed = route(problem, "m", replicas, demand | {rare: share * demand[rare]})
+    assert sum(r for (w, _), r in mixed.rates.items() if w == rare) == pytest.approx(share * demand[rare], rel=1e-6)
+    assert load_of(problem.columns_of("m"), replicas, dict(mixed.rates)) == pytest.approx(mixed.load, rel=1e-6)
+
+
 def test_nothing_to_serve_with_carries_nothing() -> None:
     problem, replicas, demand = fleet(FLEETS[0], [0, 0, 0, 0])
     found = route(problem, "m", replicas, demand)

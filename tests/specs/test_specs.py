@@ -26,6 +26,7 @@ SPECS = ROOT / "specs"
 GOLDENS = ROOT / "tests" / "golden" / "plans"
 README = ROOT / "README.md"
 SHOWN = re.compile(r"(<!-- generated: prod -->\n).*?(<!-- end -->)", re.DOTALL)
+LISTED = re.compile(r"^\| \[[^]]+\]\((specs/[^)]+\.yaml)\) \|", re.MULTILINE)
 SHOWN_BEFORE = "\nPredicted at peak\n"
 UPDATE = "PLANNER_UPDATE_GOLDENS"
 SCHEMA_LINE = re.compile(r"# yaml-language-server: \$schema=(\S+)")
@@ -135,6 +136,12 @@ def test_a_second_run_gives_the_same_bytes(name: str) -> None:
 
 def test_every_golden_plan_has_its_spec() -> None:
     assert {p.name for p in GOLDENS.glob("*.json")} == {golden_path(name).name for name in NAMES}
+
+
+def test_the_readme_lists_every_spec() -> None:
+    listed = LISTED.findall(README.read_text(encoding="utf-8"))
+
+    assert sorted(listed) == [f"specs/{name}.yaml" for name in NAMES]
 
 
 def test_the_readme_shows_what_comes_out() -> None:

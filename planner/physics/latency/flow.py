@@ -173,12 +173,18 @@ def batch_below(pairs: Pairs, requests_per_s: Array, high: Array) -> Array:
     """Return the batch up to `high` at which one replica carries `requests_per_s`, or `high` where none does."""
     flow_at = _flow_of(pairs)
 
+    def carried(batch: Array) -> Array:
+        return np.asarray(np.maximum(flow_at(batch).requests_per_s, _TINY))
+
     def excess_batch(batch: Array) -> Array:
         """Return `B - rate E[o - 1] T(B)`, nearly linear in the batch and 0 at the inverse."""
-        return batch * (1.0 - requests_per_s / np.maximum(flow_at(batch).requests_per_s, _TINY))
+        return batch * (1.0 - requests_per_s / carried(batch))
 
     low = high * _LEAST_SHARE
-    below, above = excess_batch(low), excess_batch(high)
+    # On a replica that is all but idle nobody waits for anybody: below `low` the batch is in proportion to the rate.
+    used = requests_per_s / carried(low)
+    below, above = low * (1.0 - used), excess_batch(high)
+    idle, is_idle = low * used, below > 0.0
     rose = np.zeros(high.shape, dtype=bool)
     fell = np.zeros(high.shape, dtype=bool)
     for _ in range(_INVERSE_STEPS):
@@ -190,7 +196,7 @@ def batch_below(pairs: Pairs, requests_per_s: Array, high: Array) -> Array:
         above = np.where(enough, excess, np.where(rose, 0.5 * above, above))
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
         rose, fell = ~enough, enough
-    return high
+    return np.where(is_idle, idle, high)
 
 
 def _mean(weights: Array, values: Array) -> Array:

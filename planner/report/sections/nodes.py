@@ -6,13 +6,16 @@ from planner.plan.schema import NodePlan, Plan
 from planner.report import figures
 from planner.report.content import Block, Table, numbers, texts
 
+_NOTE = "Nodes: the most in any period. $/h: the mean over all hours."
+
 
 def nodes(plan: Plan) -> Block | None:
     """Return the nodes that are paid for, one offer a row."""
     if not plan.nodes:
         return None
     columns = texts("Offer", "Provider", "Region", "Instance", "GPUs", "Term") + numbers("Nodes", "$/node/h", "$/h")
-    return Table("Nodes to buy", columns + texts("Price"), tuple(_node(n) for n in plan.nodes))
+    notes = () if plan.demand_by_period is None else (_NOTE,)
+    return Table("Nodes to buy", columns + texts("Price"), tuple(_node(n) for n in plan.nodes), notes)
 
 
 def _node(node: NodePlan) -> tuple[str, ...]:

@@ -12,6 +12,13 @@ BAR_WIDTH = 32
 _PARTS = (("weights", "W"), ("kv_pool", "K"), ("activations", "A"), ("runtime", "R"), ("graphs", "G"), ("free", "."))
 _LEGEND = "W weights, K KV cache, A activations, R runtime, G CUDA graphs, . free"
 _LOAD = "Load: share used of the scarcest of queueing room, KV cache and batch, at peak with headroom."
+_LOAD_IN_PERIOD = (
+    "Load: share used of the scarcest of queueing room, KV cache and batch, in the period named, headroom included."
+)
+_PERIOD = (
+    "Period: the one with most replicas of the pool, the first of several; all but $/h, the mean over all hours, is of it. Pools "
+    "need not run at the same hours, so that neither replicas nor GPUs add up: By period has those of each."
+)
 _SPARE = "Spare: how many of the replicas may fail while the model still carries its demand, headroom not counted."
 _BAND = texts("Speed class") + numbers("Times x", "TTFT x")
 _CLASSES = (
@@ -35,18 +42,30 @@ def pools(plan: Plan) -> Block | None:
     """Return the fleet, one pool a row."""
     if not plan.pools:
         return None
-    columns = texts("Pool", "Model", "GPU", "Layout", "Weights", "KV") + numbers(
+    columns = texts("Pool", *period_title(plan), "Model", "GPU", "Layout", "Weights", "KV") + numbers(
         "Batch cap", "Replicas", "Spare", "GPUs", "$/h"
     )
-    rows = tuple(_pool(p) for p in plan.pools)
-    return Table("Pools", columns + numbers("Load") + texts("Limited by", "Placed"), rows, (_LOAD, _SPARE))
+    rows = tuple(_pool(p, plan) for p in plan.pools)
+    notes = (_LOAD, _SPARE) if plan.demand_by_period is None else (_PERIOD, _LOAD_IN_PERIOD, _SPARE)
+    return Table("Pools", columns + numbers("Load") + texts("Limited by", "Placed"), rows, notes)
 
 
-def _pool(pool: Pool) -> tuple[str, ...]:
+def period_title(plan: Plan) -> tuple[str, ...]:
+    """Return the title of the column that says of which period figures of pools are; nothing where there is only one."""
+    return () if plan.demand_by_period is None else ("Period",)
+
+
+def period_of(pool: Pool, plan: Plan) -> tuple[str, ...]:
+    """Return the period that figures of a pool are of, as one cell; nothing where there is only one."""
+    return () if plan.demand_by_period is None else (figures.visible(pool.period),)
+
+
+def _pool(pool: Pool, plan: Plan) -> tuple[str, ...]:
     term = " spot" if pool.spot else ""
     places = (f"{figures.visible(f'{p.provider} {p.region}')}{term} x{p.replicas}" for p in pool.placement)
     return (
         figures.visible(pool.name),
+        *period_of(pool, plan),
         figures.visible(pool.model),
         figures.visible(pool.gpu),
         layout(pool),
@@ -73,17 +92,20 @@ def predictions(plan: Plan) -> Block | None:
     """Return what each pool does at its traffic, and how sure that is."""
     if not plan.pools:
         return None
-    columns = texts("Pool", "Traffic in req/s") + numbers("TTFT p50", "TTFT p95", "TPOT p50", "TPOT p95")
-    rows = tuple(_prediction(p) for p in plan.pools)
-    return Table("Predicted at peak", columns + numbers("tok/s out", "In batch") + _BAND, rows, (_CLASSES,))
+    title = "Predicted at peak" if plan.demand_by_period is None else "Predicted in the period of each pool"
+    columns = texts("Pool", *period_title(plan), "Traffic in req/s")
+    columns += numbers("TTFT p50", "TTFT p95", "TPOT p50", "TPOT p95", "tok/s out", "In batch")
+    return Table(title, columns + _BAND, tuple(_prediction(p, plan) for p in plan.pools), (_CLASSES,))
 
 
-def _prediction(pool: Pool) -> tuple[str, ...]:
-    traffic = (f"{figures.visible(name)} {figures.number(rate)}" for name, rate in pool.workloads.items())
+def _prediction(pool: Pool, plan: Plan) -> tuple[str, ...]:
     times = pool.predicted
+    traffic = {"all": times.requests_per_s} if pool.traffic is None else pool.traffic
+    rates = (f"{figures.visible(name)} {figures.number(rate)}" for name, rate in traffic.items())
     return (
         figures.visible(pool.name),
-        figures.listed(traffic, 4) or "none",
+        *period_of(pool, plan),
+        figures.listed(rates, 4),
         *(figures.seconds(s) for s in (times.ttft_p50_s, times.ttft_p95_s, times.tpot_p50_s, times.tpot_p95_s)),
         figures.number(times.output_tokens_per_s),
         figures.number(pool.mean_batch),
@@ -154,7 +176,8 @@ def limits(plan: Plan) -> Block | None:
     """Return what each pool is short of and what would buy it back; pools with the same answer share a line."""
     together: dict[tuple[str, str], list[str]] = {}
     for pool in plan.pools:
-        together.setdefault((pool.limited_by, figures.visible(pool.lever)), []).append(figures.visible(pool.name))
+        name = " in ".join((figures.visible(pool.name), *period_of(pool, plan)))
+        together.setdefault((pool.limited_by, figures.visible(pool.lever)), []).append(name)
     if not together:
         return None
     lines = (f"{', '.join(names)}: short of {resource}; {lever}." for (resource, lever), names in together.items())

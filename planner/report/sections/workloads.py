@@ -6,6 +6,15 @@ from planner.plan.schema import Plan, SloCheck, WorkloadPlan
 from planner.report import figures
 from planner.report.content import Block, Table, numbers, texts
 
+_AT_PEAK = (
+    "Demand and capacity in req/s at peak. Holds to: demand at which this fleet no longer meets every rule of the spec."
+)
+_IN_PERIODS = (
+    "Demand in req/s at the highest hour. Holds to: the same at which this fleet no longer meets every rule of the spec, were all "
+    "hours to grow alike; capacity counts in the same way. The period with least room decides."
+)
+_WORST = "Predicted: the worst of any period."
+
 
 def workloads(plan: Plan) -> Block | None:
     """Return what each workload asks for, what it gets, and what it costs."""
@@ -14,7 +23,7 @@ def workloads(plan: Plan) -> Block | None:
     columns = texts("Workload", "Model") + numbers("Demand", "Capacity", "Used", "Holds to")
     columns += numbers("$/month", "$/Mtok", "$/Mtok out") + texts("At")
     notes = [
-        "Demand and capacity in req/s at peak. Holds to: demand at which this fleet no longer meets every rule of the spec.",
+        _AT_PEAK if plan.demand_by_period is None else _IN_PERIODS,
         "$/Mtok: over input and output tokens, at the rate named under At.",
     ]
     if plan.max_load_factor is not None:
@@ -44,7 +53,7 @@ def latency(plan: Plan) -> Block | None:
     if not rows:
         return None
     columns = texts("Workload", "Limit on") + numbers("Predicted", "Limit", "Margin")
-    return Table("Latency", columns, tuple(rows))
+    return Table("Latency", columns, tuple(rows), () if plan.demand_by_period is None else (_WORST,))
 
 
 def _limit(workload: str, check: SloCheck) -> tuple[str, ...]:
