@@ -52,6 +52,13 @@ DENIED = text_of("regions").replace("allow: {countries: [DE]}", "deny: {provider
 ELSEWHERE = text_of("country").replace("[FR]", "[DE]")
 ONLY_SPOT = text_of("spot").replace("    spot: {max_share: 50 %}\n", "")
 ZONE = text_of("regions").replace("    allow: {countries: [DE]}\n", "") + "reliability: {survive: zone}\n"
+NODE = (
+    text_of("stock")
+    .replace("60 req", "3 req")
+    .replace("nodes: 2", "nodes: 1")
+    .replace("[g6e.xlarge]", "[g6e.12xlarge]")
+)
+NODE = NODE.replace("  budget: 50000 USD/month", "reliability: {survive: node}")
 ENDED = text_of("regions").replace("    allow: {countries: [DE]}\n", "").replace("[L40S]", "[L40S], until: 2025-01-31")
 
 CAUSES = {
@@ -81,6 +88,7 @@ CAUSES = {
     "spot share": (text_of("spot"), {"workloads.assistant.spot.max_share", "supply.offers.cloud.terms"}),
     "only spot": (ONLY_SPOT, {"workloads.assistant.spot", "supply.offers.cloud.terms"}),
     "zone": (ZONE, {"reliability.survive"}),
+    "node": (NODE, {"reliability.survive", "supply.offers.cloud.nodes"}),
     "shapes": (text_of("shapes"), {"models.chat.max_shapes"}),
     "sequences": (text_of("sequences"), {"models.chat.engine.max_num_seqs", "supply.limits.gpus.L40S"}),
     "ended": (ENDED, {"supply.offers.cloud.until"}),
@@ -125,6 +133,7 @@ WAYS = {
     "spot share": {"workloads.assistant.spot.max_share": "100 %", "supply.offers.cloud.terms": "[spot, on-demand]"},
     "only spot": {"workloads.assistant.spot": "{}", "supply.offers.cloud.terms": "[spot, on-demand]"},
     "zone": {"reliability.survive": "node"},
+    "node": {"reliability.survive": "replica", "supply.offers.cloud.nodes": "2"},
     "shapes": {"models.chat.max_shapes": "2"},
 }
 
