@@ -19,8 +19,10 @@ from planner.candidates.table import NOTHING_RUNS, Memo, build_table
 from planner.candidates.types import Assumption, CandidateTable, PricedOffer
 from planner.catalog import Catalog
 from planner.diagnostics import DiagnosticError
+from planner.explain.change import Change
 from planner.explain.infeasible import explain_infeasible
 from planner.explain.trials import WAY_GAP, Trials, unserved
+from planner.explain.written import with_changes
 from planner.physics.constants import SpeedConstants
 from planner.plan.audit import audit, in_words
 from planner.plan.build import (
@@ -213,7 +215,14 @@ def _trials(prepared: Prepared, knowledge: Knowledge, options: Options, limits: 
         asked = replace(options, write_lp=None, prefer=None, certify=None)
         return _solve_and_audit(context, prepared.catalog, knowledge, {}, limits, asked, silent)
 
-    return Trials(prepared.catalog, knowledge, plan_spec, limits)
+    def read(changes: Sequence[Change]) -> FleetSpec | None:
+        try:
+            changed = prepare(with_changes(prepared.loaded, changes), prepared.catalog)
+        except DiagnosticError:
+            return None
+        return _dated(changed.spec, prepared.catalog, options)
+
+    return Trials(prepared.catalog, knowledge, plan_spec, read, limits)
 
 
 def _dated(spec: FleetSpec, catalog: Catalog, options: Options) -> FleetSpec:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from planner.candidates.types import CandidateTable, Rejection
 from planner.catalog import Catalog
-from planner.explain.wishes import is_admitted, milliseconds, rejections_of
+from planner.explain.wish import is_admitted, rejections_of, selected
+from planner.explain.wishes import milliseconds
 from planner.spec import FleetSpec
 
 GIB = 2.0**30
@@ -36,7 +37,7 @@ def cause_of(spec: FleetSpec, table: CandidateTable, workload: str, catalog: Cat
             rule, (f"{first}: no offer has a price", *dict.fromkeys(r.reason for r in unpriced[:MOST_REASONS]))
         )
     if not is_admitted(spec, table, workload, catalog):
-        return Cause("selector", (f"{first}: allow and deny leave none of the offers", *_offered(table)))
+        return Cause("selector", (f"{first}: {_not_admitted(spec, table, workload, catalog)}", *_offered(table)))
     rule = min((r.rule for r in found if r.rule in RULE_ORDER), key=RULE_ORDER.index, default="")
     best = _best(table, workload, [r for r in found if r.rule == rule], rule)
     nearest = _nearest_by_gpu(found)
@@ -44,11 +45,20 @@ def cause_of(spec: FleetSpec, table: CandidateTable, workload: str, catalog: Cat
     return Cause(rule, (f"{first}{f': {best}' if best else ''}", *each))
 
 
+def _not_admitted(spec: FleetSpec, table: CandidateTable, workload: str, catalog: Catalog) -> str:
+    """Return what keeps a workload from every offer: allow and deny, or spot nodes that it does not allow."""
+    own = selected(spec, table, workload, catalog)
+    if not own:
+        return "allow and deny leave none of the offers"
+    which = "all offers" if len(own) == len(table.supply.offers) else "all offers that allow and deny leave"
+    return f"{which} are spot nodes, and the workload does not allow spot"
+
+
 def _offered(table: CandidateTable) -> Iterator[str]:
-    """Yield where the offers are."""
-    places = sorted({(o.entry, o.provider, o.region, o.country) for o in table.supply.offers})
-    for entry, provider, region, country in places[:MOST_REASONS]:
-        yield f"offer {entry}: {provider} {region}{f' ({country})' if country else ''}"
+    """Yield where the offers are, and which are of spot nodes."""
+    places = sorted({(o.entry, o.provider, o.region, o.country, o.is_spot) for o in table.supply.offers})
+    for entry, provider, region, country, is_spot in places[:MOST_REASONS]:
+        yield f"offer {entry}: {provider} {region}{f' ({country})' if country else ''}{', spot' if is_spot else ''}"
 
 
 def _best(table: CandidateTable, workload: str, failed: list[Rejection], rule: str) -> str:

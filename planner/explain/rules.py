@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from planner.explain.change import with_value
-from planner.explain.limit import Limit, usd_per_month
+from planner.explain.change import Place, with_value
+from planner.explain.limit import LEAST_SHARE, Limit, fine_step, per_cent, usd_per_month
+from planner.plan.schema import Plan
 from planner.program.data import CostShare, FleetProblem, Quota
 from planner.solve.outcome import Solution
 from planner.spec import FleetSpec
@@ -32,58 +33,65 @@ def _total(amounts: Mapping[str, float], found: Solution) -> float:
 
 
 def _power(most_w: float) -> Limit:
+    place: Place = ("supply", "limits", "power_w")
+
     def needed(p: FleetProblem, found: Solution) -> list[float]:
         drawn = _total({o.name: o.power_w for o in p.offers}, found)
         return [most_w] if drawn <= most_w else [float(math.ceil(drawn)), float(math.ceil(drawn * ROOM))]
 
     return Limit(
-        "supply.limits.power",
+        place,
         most_w,
-        lambda p: replace(p, max_power_w=None),
         needed,
-        lambda s, value: with_value(s, ("supply", "limits", "power_w"), value),
+        lambda s, value: with_value(s, place, value),
         lambda value: f"{value / W_PER_KW:g} kW",
+        lambda p: replace(p, max_power_w=None),
+        step=fine_step(most_w),
     )
 
 
 def _quota(spec: FleetSpec, quota: Quota) -> Limit:
     number = int(quota.key.rpartition(".")[2])
-    rule = spec.supply.limits.rules[number]
-    scale = spec.planning.hours_per_month if rule.measure == "usd_per_month" else 1.0
+    rule, hours = spec.supply.limits.rules[number], spec.planning.hours_per_month
+    place: Place = ("supply", "limits", "rules", number, rule.measure)
+    is_money = rule.measure == "usd_per_month"
 
-    def needed(_problem: FleetProblem, found: Solution) -> list[float]:
-        taken = _total(quota.amounts, found) * scale
+    def needed(p: FleetProblem, found: Solution) -> list[float]:
+        amounts = next(q.amounts for q in p.quotas if q.key == quota.key)
+        taken = _total(amounts, found) * (hours if is_money else 1.0)
         return [rule.most] if taken <= rule.most else [float(math.ceil(taken)), float(math.ceil(taken * ROOM))]
 
-    def raised(s: FleetSpec, value: float) -> FleetSpec:
-        written = value if rule.measure == "usd_per_month" else int(value)
-        return with_value(s, ("supply", "limits", "rules", number, rule.measure), written)
+    def planned(plan: Plan) -> float:
+        return float(math.ceil(sum(n.usd_per_hour for n in plan.nodes if n.offer in quota.amounts) * hours))
 
     return Limit(
-        f"{quota.key}.{rule.measure}",
+        place,
         rule.most,
-        lambda p: replace(p, quotas=tuple(q for q in p.quotas if q.key != quota.key)),
         needed,
-        raised,
-        usd_per_month if rule.measure == "usd_per_month" else lambda value: f"{value:.0f}",
+        lambda s, value: with_value(s, place, value if is_money else int(value)),
+        usd_per_month if is_money else lambda value: f"{value:.0f}",
+        lambda p: replace(p, quotas=tuple(q for q in p.quotas if q.key != quota.key)),
+        step=fine_step(rule.most) if is_money else 1.0,
+        planned=planned if is_money else None,
     )
 
 
 def _cost_share(limit: CostShare) -> Limit:
-    number = int(limit.key.rpartition(".")[2])
+    place: Place = ("supply", "limits", "rules", int(limit.key.rpartition(".")[2]), "share")
 
     def needed(p: FleetProblem, found: Solution) -> list[float]:
+        offers = next(each.offers for each in p.cost_shares if each.key == limit.key)
         prices = {o.name: o.usd_per_node_h for o in p.offers}
-        own = {name: price for name, price in prices.items() if name in limit.offers}
         whole = _total(prices, found)
-        share = _total(own, found) / whole if whole > 0.0 else 0.0
+        share = _total({n: price for n, price in prices.items() if n in offers}, found) / whole if whole > 0.0 else 0.0
         return [limit.share] if share <= limit.share else [math.ceil(SHARE_STEPS * share) / SHARE_STEPS, 1.0]
 
     return Limit(
-        f"{limit.key}.share",
+        place,
         limit.share,
-        lambda p: replace(p, cost_shares=tuple(each for each in p.cost_shares if each.key != limit.key)),
         needed,
-        lambda s, value: with_value(s, ("supply", "limits", "rules", number, "share"), value),
-        lambda value: f"{100.0 * value:g} %",
+        lambda s, value: with_value(s, place, value),
+        per_cent,
+        lambda p: replace(p, cost_shares=tuple(each for each in p.cost_shares if each.key != limit.key)),
+        step=LEAST_SHARE,
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from planner.explain.answer import difference
-from planner.explain.change import Change, Place, with_value
+from planner.explain.change import Change, Place, change_at
 from planner.explain.trials import Trials
 from planner.explain.wishes import milliseconds
 from planner.plan.schema import Plan
@@ -64,11 +64,12 @@ def _more_demand(spec: FleetSpec, workload: str) -> Change:
     name = next(key for key in TrafficSpec.DEMANDS if getattr(traffic, key, None) is not None)
     place: Place = ("workloads", workload, "traffic", name)
     now = traffic.peak_requests_per_s()
-    return Change(
-        ".".join(map(str, place)),
+    return change_at(
+        spec,
+        place,
         f"{now:.6g} req/s at peak",
         f"{now * (1.0 + MORE_DEMAND):.6g} req/s at peak",
-        with_value(spec, place, _times(getattr(traffic, name), 1.0 + MORE_DEMAND)),
+        _times(getattr(traffic, name), 1.0 + MORE_DEMAND),
     )
 
 
@@ -88,9 +89,7 @@ def _looser(spec: FleetSpec, workload: str) -> Iterator[tuple[str, Change]]:
         value = limit + LOOSER_TPOT_S if is_per_token else limit * (1.0 + LOOSER_TTFT)
         place: Place = ("workloads", workload, "slo", key)
         step = milliseconds(LOOSER_TPOT_S) if is_per_token else "10 %"
-        changed = with_value(spec, place, value)
-        change = Change(".".join(map(str, place)), milliseconds(limit), milliseconds(value), changed)
-        yield f"{key} of {workload} +{step}", change
+        yield f"{key} of {workload} +{step}", change_at(spec, place, milliseconds(limit), milliseconds(value), value)
 
 
 def _more_nodes(plan: Plan, spec: FleetSpec) -> Iterator[tuple[str, Change]]:
@@ -99,6 +98,5 @@ def _more_nodes(plan: Plan, spec: FleetSpec) -> Iterator[tuple[str, Change]]:
         used = sum(n.nodes for n in plan.nodes if n.offer.partition("/")[0] == label)
         if offer.nodes is not None and used >= offer.nodes:
             more = offer.nodes + 1
-            changed = with_value(spec, ("supply", "offers", index, "nodes"), more)
-            change = Change(f"supply.offers.{label}.nodes", f"{offer.nodes}", f"{more}", changed)
-            yield f"one more node of {label}", change
+            place: Place = ("supply", "offers", index, "nodes")
+            yield f"one more node of {label}", change_at(spec, place, f"{offer.nodes}", f"{more}", more)

@@ -310,7 +310,7 @@ class Conflict(Record):
 class Relaxation(Record):
     """A change of one key of the spec; the changes of one way, together, make it feasible, verified by planning it.
 
-    Values are YAML, as the spec has them.
+    Values are YAML, as the spec has them; `from` is `null` for a key that it does not have.
     """
 
     key: str

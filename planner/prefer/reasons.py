@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from planner.candidates.types import CandidateTable
 from planner.catalog import Catalog
-from planner.explain.limits import limits_of
+from planner.explain.limits import program_limits
 from planner.explain.wishes import milliseconds
 from planner.physics.constants import SpeedConstants
 from planner.plan.pools import draft_pools, pool_loads
@@ -66,10 +66,10 @@ def misses(table: CandidateTable, solution: Solution, constants: SpeedConstants)
 
 def _limits(spec: FleetSpec, problem: FleetProblem, solution: Solution, catalog: Catalog) -> Iterator[str]:
     """Yield the limits on money, hardware and shapes that the fleet breaks; those of reliability are about what it carries."""
-    for limit in limits_of(spec, problem, catalog):
-        if RELIABILITY not in limit.key and limit.breaks(problem, solution):
+    for limit in program_limits(spec, problem, catalog):
+        if RELIABILITY not in limit.place and limit.breaks(problem, solution):
             needed = limit.needed(problem, solution)[0]
-            yield f"{limit.key} is {limit.text(limit.value)}, and the fleet takes {limit.text(needed)}"
+            yield f"{limit.key(spec)} is {limit.text(limit.value)}, and the fleet takes {limit.text(needed)}"
 
 
 def _demand(problem: FleetProblem, replicas: Mapping[str, int], running: Running) -> Iterator[str]:

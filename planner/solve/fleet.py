@@ -39,13 +39,14 @@ MOST_MODELS_WHOLE = 12  # beyond that the whole program brings nothing within mi
 class SolveLimits:
     """What a solve aims for and when it stops.
 
-    `deadline_s` is a moment of `time.monotonic`: an emergency brake, after which what was found is returned, unproven.
+    `is_brief` leaves out the search by models beyond its first branch, as where any answer will do. `deadline_s` is a moment of `time.monotonic`: an emergency brake, after which what was found is returned, unproven.
     `interrupt` is another: once it is set, searches that run are stopped too.
     """
 
     gap: float
     deadline_s: float | None = None
     max_nodes: int | None = None
+    is_brief: bool = False
     interrupt: Event | None = None
 
     @property
@@ -127,13 +128,13 @@ def _solve(search: Search, limits: SolveLimits) -> Answered:
     aim = Aim(limits.gap * GAP_SHARE_FOR_SEARCH, lambda: limits.is_over, lambda: limits.time_left_s)
     few = len(search.problem.rules) <= MOST_MODELS_WHOLE
     with stopped_by(lambda: limits.is_over):
-        search.run(aim, branches=0 if few else MOST_BRANCHES)
+        search.run(aim, branches=0 if few else 1 if limits.is_brief else MOST_BRANCHES)
         if few:
             if search.best is None:  # what models choose alone does not fit together: any fleet is worth having
                 _finish(search, replace(aim, gap=NEAR_GAP), replace(limits, max_nodes=limits.max_nodes or FIRST_NODES))
             search.run(replace(aim, gap=NEAR_GAP), branches=1)
             soon = len(search.problem.columns) <= MOST_COLUMNS_SOON
-            for nodes, branches in WHOLE_SOON if soon else WHOLE_LATE:
+            for nodes, branches in () if limits.is_brief else WHOLE_SOON if soon else WHOLE_LATE:
                 _finish(search, aim, replace(limits, max_nodes=limits.max_nodes or nodes))
                 search.run(aim, branches)
             _finish(search, aim, limits)

@@ -6,12 +6,13 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from changed_specs import changed, ways_of
+from changed_specs import changed, set_values, ways_of
 
 from planner.catalog import Catalog
 from planner.explain import trials
 from planner.pipeline import Options, make_plan, prepare
 from planner.plan.schema import InfeasibleReport, Plan
+from planner.report.places import key_path
 from planner.spec import load_spec
 
 SPECS = Path(__file__).parents[1] / "data" / "infeasible"
@@ -48,6 +49,16 @@ LENGTH = text_of("memory").replace("max_model_len: 8k, parallelism: {tensor: [1]
 LENGTH = LENGTH.replace("L40S, H100-SXM-80GB", "L40S").replace("[bf16], kv_cache", "[fp8], kv_cache")
 LENGTH = LENGTH.replace("max_model_len", "parallelism: {tensor: [2]}, max_model_len")
 DENIED = text_of("regions").replace("allow: {countries: [DE]}", "deny: {providers: [aws]}")
+ELSEWHERE = text_of("country").replace("[FR]", "[DE]")
+ONLY_SPOT = text_of("spot").replace("    spot: {max_share: 50 %}\n", "")
+ZONE = text_of("regions").replace("    allow: {countries: [DE]}\n", "") + "reliability: {survive: zone}\n"
+NODE = (
+    text_of("stock")
+    .replace("60 req", "3 req")
+    .replace("nodes: 2", "nodes: 1")
+    .replace("[g6e.xlarge]", "[g6e.12xlarge]")
+)
+NODE = NODE.replace("  budget: 50000 USD/month", "reliability: {survive: node}")
 ENDED = text_of("regions").replace("    allow: {countries: [DE]}\n", "").replace("[L40S]", "[L40S], until: 2025-01-31")
 
 CAUSES = {
@@ -66,6 +77,20 @@ CAUSES = {
         LENGTH,
         {"models.chat.max_model_len", "models.chat.parallelism.tensor", "supply.offers.cloud.gpus"},
     ),
+    "country": (
+        text_of("country"),
+        {"workloads.assistant.allow.countries", "supply.offers.a.region", "supply.offers.g.region"},
+    ),
+    "elsewhere": (
+        ELSEWHERE,
+        {"workloads.assistant.allow.countries", "supply.offers.a.region", "supply.offers.g.region"},
+    ),
+    "spot share": (text_of("spot"), {"workloads.assistant.spot.max_share", "supply.offers.cloud.terms"}),
+    "only spot": (ONLY_SPOT, {"workloads.assistant.spot", "supply.offers.cloud.terms"}),
+    "zone": (ZONE, {"reliability.survive"}),
+    "node": (NODE, {"reliability.survive", "supply.offers.cloud.nodes"}),
+    "shapes": (text_of("shapes"), {"models.chat.max_shapes"}),
+    "sequences": (text_of("sequences"), {"models.chat.engine.max_num_seqs", "supply.limits.gpus.L40S"}),
     "ended": (ENDED, {"supply.offers.cloud.until"}),
 }
 every_cause = pytest.mark.parametrize("name", CAUSES)
@@ -91,6 +116,83 @@ def test_every_way_out_works(name: str) -> None:
         assert way[0].usd_per_hour == pytest.approx(plan.objective.usd_per_hour, rel=trials.WAY_GAP)
 
 
+@every_cause
+def test_what_the_spec_does_not_say_is_named_only_where_changing_it_helps(name: str) -> None:
+    text, _ = CAUSES[name]
+    loaded, report = load_spec(text, "fleet.yaml"), report_on(text)
+    changes = {change.key for way in ways_of(report) for change in way}
+
+    assert loaded.document is not None
+    for conflict in report.conflict:
+        assert loaded.document.has(key_path(loaded, conflict.key)) or conflict.key in changes
+
+
+WAYS = {
+    "country": {"workloads.assistant.allow.countries": "[FR, US]"},
+    "elsewhere": {"workloads.assistant.allow.countries": "[DE, US]", "supply.offers.g.region": "europe-west3"},
+    "spot share": {"workloads.assistant.spot.max_share": "100 %", "supply.offers.cloud.terms": "[spot, on-demand]"},
+    "only spot": {"workloads.assistant.spot": "{}", "supply.offers.cloud.terms": "[spot, on-demand]"},
+    "zone": {"reliability.survive": "node"},
+    "node": {"reliability.survive": "replica", "supply.offers.cloud.nodes": "2"},
+    "shapes": {"models.chat.max_shapes": "2"},
+}
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_ways_are_as_small_as_will_do(name: str) -> None:
+    ways = ways_of(report_on(CAUSES[name][0]))
+
+    assert {change.key: change.to for way in ways for change in way} == WAYS[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("stock", "supply.offers.cloud.nodes"),
+        ("sequences", "models.chat.engine.max_num_seqs"),
+        ("sequences", "supply.limits.gpus.L40S"),
+    ],
+)
+def test_one_less_would_not_do(name: str, key: str) -> None:
+    text = CAUSES[name][0]
+    (change,) = (c for way in ways_of(report_on(text)) for c in way if c.key == key)
+
+    assert planned(set_values(text, {key: f"{int(change.to) - 1}"})).status == "infeasible"
+
+
+def test_replicas_are_lowered_no_more_than_they_must() -> None:
+    most = text_of("stock").replace("60 req", "3 req").replace("  budget: 50000 USD/month\n", "")
+    ways = ways_of(report_on(most + "reliability: {min_replicas: 9}\n"))
+
+    assert {c.key: c.to for way in ways for c in way}["reliability.min_replicas"] == "2"
+
+
+def test_a_budget_of_several_periods_is_what_they_cost() -> None:
+    text = text_of("budget").replace("rate: 60 req/s", f"hourly: [{'1, ' * 12}{'60, ' * 12}]")
+    (way,) = ways_of(report_on(text))
+    plan = planned(changed(text, way))
+
+    assert plan.objective is not None
+    assert float(way[0].to.split()[0]) == pytest.approx(plan.objective.usd_per_month, rel=trials.WAY_GAP)
+
+
+def test_what_is_inherited_can_be_taken_back() -> None:
+    text = text_of("regions").replace("    allow: {countries: [DE]}\n", "")
+    text = text.replace("models:", "defaults: {deny: {providers: [aws]}}\nmodels:")
+    ways = [w for w in ways_of(report_on(text)) if w[0].key == "models.chat.deny"]
+
+    assert [change.to for change in ways[0]] == ["{providers: []}"]
+    assert planned(changed(text, ways[0])).status == "solved"
+
+
+def test_settings_of_the_engine_are_in_the_way_where_they_leave_no_memory() -> None:
+    text = text_of("regions").replace("    allow: {countries: [DE]}\n", "")
+    text = text.replace("8k}", "8k, weights: [bf16], engine: {gpu_memory_utilization: 5 %}}")
+    way = next(w for w in ways_of(report_on(text)) if w[0].key == "models.chat.engine.gpu_memory_utilization")
+
+    assert planned(changed(text, way)).status == "solved"
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -98,12 +200,14 @@ def test_every_way_out_works(name: str) -> None:
         ("tpot", "tpot_p95 of 4 ms is below what any shape reaches; the best is"),
         ("ttft", "ttft_p99 of 500 ms is below what any shape reaches; the best is"),
         ("regions", "allow and deny leave none of the offers"),
+        ("only spot", "all offers are spot nodes, and the workload does not allow spot"),
+        ("spot share", "these limits together leave no fleet"),
         ("stock", "this limit leaves no fleet"),
         ("budget", "this limit leaves no fleet"),
     ],
 )
 def test_the_right_cause_comes_first(name: str, words: str) -> None:
-    report = report_on(text_of(name))
+    report = report_on(CAUSES[name][0])
 
     assert words in report.reason.splitlines()[0]
     assert name in report.conflict[0].key or name not in ("tpot", "ttft", "budget")
@@ -156,6 +260,7 @@ def test_a_search_that_is_cut_short_says_so(monkeypatch: pytest.MonkeyPatch) -> 
     assert plan.infeasible is not None
     assert "the search was cut short" in plan.infeasible.reason
     assert plan.status == "infeasible"
+    assert {c.key for c in plan.infeasible.conflict} <= {"supply.offers.cloud.nodes", "supply.budget"}
 
 
 def test_workloads_that_nothing_serves_are_all_named() -> None:
