@@ -68,6 +68,8 @@ NO_LIMIT = 1_000_000  # solves of variants that a user asks for one by one
 VISIBLE_SHARE = 1e-3  # smaller changes of the bound are not worth a line
 MENDING_S = 20.0  # what a limit leaves to make a fleet that was found hold at the mix its pools get
 NO_FLEET = "no fleet meets the spec, neither this one nor another"
+NONE_HOLDS = "no fleet meets the spec with the ratings that the replay asks for"
+CUT_SHORT_REPLAYS = "a limit was reached before a fleet that holds was found"
 NO_FLEET_FOUND = "no fleet was found that it could be compared with"
 RATED_MIXES = (
     "pools that workloads share were tried in the mixes that they are rated for, and near them: where a fleet just misses, "
@@ -309,33 +311,44 @@ def _certified(search: _Search, keeper: Keeper | None, settings: Settings) -> _C
     replays = Replays(search.constants, settings)
     steps: list[Tightening] = []
     chosen = first = _chosen(search, keeper)
-    for number in range(1, MOST_CERTIFYING + 1):
-        if isinstance(chosen, Plan) or isinstance(first, Plan):
-            return chosen
+    number = 0
+    while not isinstance(chosen, Plan) and not isinstance(first, Plan):
+        if search.limits.is_over and number:
+            return _given_up(chosen, steps, CUT_SHORT_REPLAYS)
+        number += 1
         found = replays.of(search.table, chosen.fleet.found.pools)
         search.clock.lap(f"replay {number}")
-        price = chosen.fleet.usd_per_h - first.fleet.usd_per_h
         certificate = Certificate(
             replayed=found,
             rounds=number,
             tightened=tuple(steps),
             first_usd_per_hour=first.fleet.usd_per_h,
-            price_usd_per_hour=price,
+            price_usd_per_hour=chosen.fleet.usd_per_h - first.fleet.usd_per_h,
         )
         chosen = replace(chosen, certificate=certificate)
-        if found.verdict == "pass" or number == MOST_CERTIFYING or search.limits.is_over:
-            break
+        if number == MOST_CERTIFYING and found.verdict != "pass":
+            return _given_up(chosen, steps, f"{MOST_CERTIFYING} rounds were not enough")
         table, more = replays.tightened(search.table, chosen.fleet.found.pools, found, number)
+        if not more:
+            return chosen
         steps += more
         search.clock.lap(f"tighten {number}")
         search.lower(table)
         if keeper is not None:
             keeper = replace(keeper, table=search.table, problem=with_services(keeper.problem, search.table))
         tighter = _chosen(search, keeper)
-        if isinstance(tighter, Plan):  # nothing holds what the replay asks for: the last fleet, with what failed
-            break
+        if isinstance(tighter, Plan):
+            return _given_up(chosen, steps, NONE_HOLDS)
         chosen = tighter
     return chosen
+
+
+def _given_up(chosen: _Chosen, steps: Sequence[Tightening], why: str) -> _Chosen:
+    """Return the last fleet with its certificate, which says what was tried and why no other was found."""
+    if chosen.certificate is None:
+        return chosen
+    update = {"tightened": tuple(steps), "gave_up": why}
+    return replace(chosen, certificate=chosen.certificate.model_copy(update=update))
 
 
 def _solve_periods(

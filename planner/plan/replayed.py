@@ -25,7 +25,8 @@ class LimitReplay(Record):
 
     metric: str
     limit_s: float
-    replayed_s: Interval
+    replayed_s: Interval | None
+    """None where too few requests came to tell; the verdict is then `inconclusive`."""
     verdict: Verdict
 
 
@@ -136,7 +137,8 @@ class Replayed(Record):
     """None: that of the engine settings of each model."""
     by_hour: bool = False
     """Whether drawn arrivals follow the hours of a day, or of a week; else they come at the planned rate throughout."""
-    failing: tuple[str, ...] = ()
+    loses_replica: tuple[str, ...] = ()
+    """Pools that lose a replica at `fail_at_s`."""
     fail_at_s: float | None = None
     traces: tuple[TraceUse, ...]
     pools: tuple[PoolReplay, ...]
@@ -164,3 +166,5 @@ class Certificate(Record):
     """Cost of the fleet before anything was tightened."""
     price_usd_per_hour: float
     """What the fleet costs more for what was tightened."""
+    gave_up: str | None = None
+    """Why the search for a fleet that holds ended before it found one; null where it did."""

@@ -108,7 +108,7 @@ class EarlierFleet:
         pools = tuple(
             replace(p, by_period={}, placement=_scaled(p.placement, p.replicas)) for p in self.pools if p.replicas
         )
-        nodes = tuple(replace(n, by_period={}) for n in self.nodes if n.nodes)
+        nodes = tuple(replace(n, by_period={}) for n in self.nodes if n.nodes or not n.by_period)
         return replace(self, pools=pools, nodes=nodes)
 
     def shapes(self) -> dict[str, frozenset[str]]:

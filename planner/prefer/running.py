@@ -131,7 +131,7 @@ def _nodes(nodes: Iterable[EarlierNodes], offers: Iterable[PricedOffer]) -> tupl
     gone: list[str] = []
     for node in nodes:
         alike = [o.name for o in offers if _is_alike(o, node)]
-        if node.period and not node.nodes:
+        if node.period and not node.nodes and node.by_period:
             continue  # none of them in this period
         if node.offer in names:
             found[node.offer] += node.nodes

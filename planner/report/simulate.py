@@ -31,18 +31,20 @@ def as_rows(replayed: Replayed) -> list[dict[str, Any]]:
     for pool in replayed.pools:
         for workload in pool.workloads:
             asked = {limit.metric: limit for limit in workload.limits}
-            for key, found in workload.percentiles_s.items():
+            for key, seen in {**dict.fromkeys(asked), **workload.percentiles_s}.items():
                 limit = asked.get(key)
+                found = limit.replayed_s if limit is not None else seen
                 rows.append(
                     {
                         "period": pool.period,
                         "pool": pool.name,
+                        "pool_verdict": pool.verdict,
                         "workload": workload.name,
                         "requests_per_s": workload.requests_per_s,
                         "metric": key,
-                        "value_s": found.value,
-                        "low_s": found.low,
-                        "high_s": found.high,
+                        "value_s": found.value if found is not None else None,
+                        "low_s": found.low if found is not None else None,
+                        "high_s": found.high if found is not None else None,
                         "limit_s": limit.limit_s if limit is not None else None,
                         "verdict": limit.verdict if limit is not None else None,
                     }

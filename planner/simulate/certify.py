@@ -11,11 +11,11 @@ from planner.plan.assess import PoolLoad
 from planner.plan.pools import LoadedCandidate
 from planner.plan.replayed import PoolReplay, Replayed, Tightening, TraceUse
 from planner.plan.rerate import lowered
-from planner.simulate.fleet import Settings, held_share
+from planner.simulate.fleet import Settings, fewest_replicas
 from planner.simulate.run import replayed, replayed_pools
 
 MOST_ROUNDS = 6
-LEAST_SHARE = 1 / 64  # of the traffic of a pool: what does not hold even that is not used any more
+MOST_KEPT = 0.99  # of a rating, so that every tightening tells
 MORE = 4  # times as many replications where the first ones leave a limit in doubt
 SEARCH_REPLICATIONS = 3
 SEARCH_REQUESTS = 20_000
@@ -57,15 +57,15 @@ class Replays:
         self, table: CandidateTable, pools: Sequence[LoadedCandidate], found: Replayed, number: int
     ) -> tuple[CandidateTable, list[Tightening]]:
         """Return a table in which the candidates of pools that failed bear what these were found to hold, and what was done."""
-        failed = {p.name: p for p in found.pools if p.verdict != "pass"}
+        failed = {p.name: p for p in found.pools if _can_be_mended(p)}
         cuts: dict[str, float] = {}
         steps: list[Tightening] = []
         for candidate, load in pools:
             if load.name not in failed:
                 continue
-            kept = self._held(table, [p for _, p in pools if p.shape.model == load.shape.model], load.name)
-            used = sum(rate * candidate.services[w].busy_s for w, rate in load.rates.items()) / load.replicas
-            cuts[candidate.name] = kept * min(used, 1.0)
+            fewest = self._fewest(table, [p for _, p in pools if p.shape.model == load.shape.model], load.name)
+            used = sum(rate * candidate.services[w].busy_s for w, rate in load.rates.items())
+            cuts[candidate.name] = 0.0 if fewest is None else min(MOST_KEPT, used / fewest)
             steps.append(
                 Tightening(
                     round=number,
@@ -78,18 +78,24 @@ class Replays:
             )
         return lowered(table, cuts), steps
 
-    def _held(self, table: CandidateTable, loads: Sequence[PoolLoad], name: str) -> float:
+    def _fewest(self, table: CandidateTable, loads: Sequence[PoolLoad], name: str) -> int | None:
         quick = replace(
             self.settings,
             replications=min(SEARCH_REPLICATIONS, self.settings.replications),
             requests=min(SEARCH_REQUESTS, self.settings.requests),
         )
-        share = held_share(table.models, table.workloads, loads, self.constants, quick, name)
-        return share if share >= LEAST_SHARE else 0.0
+        return fewest_replicas(table.models, table.workloads, loads, self.constants, quick, name)
+
+
+def _can_be_mended(pool: PoolReplay) -> bool:
+    """Tell whether a pool misses a limit, or may: where too few requests came to tell, more replicas change nothing."""
+    limits = [limit for w in pool.workloads for limit in w.limits]
+    missed = any(limit.replayed_s is not None and limit.verdict != "pass" for limit in limits)
+    return missed or pool.verdict == "unstable"
 
 
 def _failed(pool: PoolReplay) -> list[str]:
-    limits = [(w.name, limit) for w in pool.workloads for limit in w.limits if limit.verdict != "pass"]
+    limits = [(w.name, x) for w in pool.workloads for x in w.limits if x.replayed_s is not None and x.verdict != "pass"]
     return [f"{name} {limit.metric}" for name, limit in limits]
 
 

@@ -286,6 +286,7 @@ class Engine:
             for j in range(more):
                 taken += phases[(-self._steps - j) % block]
             self._free -= taken
+            self.occupancy.blocks_ps += passed * taken // 2  # held for half of the time on average
             self._context += self._batch * steps
             self._local_context += self._growing * steps
             self._steps += steps

@@ -12,6 +12,7 @@ import numpy as np
 
 from planner.candidates.hours import SECONDS_PER_HOUR
 from planner.candidates.types import ResolvedModel, ResolvedWorkload
+from planner.diagnostics import Diagnostic, DiagnosticError
 from planner.parallel import in_order
 from planner.physics.constants import SpeedConstants
 from planner.plan.assess import PoolLoad
@@ -59,7 +60,8 @@ REQUESTS = 40_000  # of a pool in one replication, where no duration is asked fo
 MOST_FOR_SMALL_POOLS = 4  # times as many, so that a pool with a small share of its workloads gets enough
 LEAST_AFTER = 3.0  # times as long as before a failure, at least, is replayed
 TRANSIENT_S = 60.0  # after a failure, judged apart
-SHARE_STEPS = 64
+MOST_TIMES = 16  # times its replicas: a pool that does not pass with so many never will
+MOST_REQUESTS = 20_000_000  # of a model in one replication
 LONGEST_S = 7 * 86_400.0
 
 
@@ -124,27 +126,37 @@ def replay_fleet(
     ]
 
 
-def held_share(
+def fewest_replicas(
     models: Mapping[str, ResolvedModel],
     workloads: Mapping[str, ResolvedWorkload],
     pools: Sequence[PoolLoad],
     constants: SpeedConstants,
     settings: Settings,
     name: str,
-) -> float:
-    """Return the largest share, in steps of 1/64, of its traffic at which a pool passes: the same requests, come slower.
+) -> int | None:
+    """Return the fewest replicas, more than it has, with which a pool passes at its traffic; None where too many do not.
 
-    `pools` are all of its model. 0 where it passes at none.
+    `pools` are all of its model. Large pools are tried in steps of a share of their size.
     """
     number = [p.name for p in pools].index(name)
-    low, high = 0, SHARE_STEPS
-    while high - low > 1:
-        middle = (low + high) // 2
-        fleet = _Fleet(models, workloads, pools, constants, replace(settings, share=middle / SHARE_STEPS))
+    has = pools[number].replicas
+
+    def passes(replicas: int) -> bool:
+        tried = [replace(p, replicas=replicas) if p.name == name else p for p in pools]
+        fleet = _Fleet(models, workloads, tried, constants, settings)
         samples = in_order(partial(fleet.sample, number), range(fleet.replications(number)))
-        holds = fleet.summary(number, samples).verdict == "pass"
-        low, high = (middle, high) if holds else (low, middle)
-    return low / SHARE_STEPS
+        return fleet.summary(number, samples).verdict == "pass"
+
+    low, high, step = has, has + max(1, has // 8), max(1, has // 8)
+    while not passes(high):
+        if high >= MOST_TIMES * has:
+            return None
+        low, step = high, 2 * step
+        high = min(low + step, MOST_TIMES * has)
+    while high - low > max(1, has // 32):
+        middle = (low + high) // 2
+        low, high = (low, middle) if passes(middle) else (middle, high)
+    return high
 
 
 class _Fleet:
@@ -158,6 +170,7 @@ class _Fleet:
     ) -> None:
         self.models, self.workloads, self.pools, self.settings = models, workloads, pools, settings
         self.durations = {name: self._duration(name) for name in dict.fromkeys(p.shape.model for p in pools)}
+        self._check()
         self.engines = [self._engines(pool, constants) for pool in pools]
 
     def _engines(self, pool: PoolLoad, constants: SpeedConstants) -> PoolModel:
@@ -166,21 +179,35 @@ class _Fleet:
         asks = any(key.startswith("itl") for w in pool.rates for key in self.workloads[w].spec.slo)
         return replace(made, rules=replace(made.rules, counts_gaps=asks))
 
+    def _check(self) -> None:
+        """Refuse replays of more requests than fit, and failures after the end. Raises `DiagnosticError`."""
+        for model, duration in self.durations.items():
+            own = [p for p in self.pools if p.shape.model == model]
+            requests = sum(sum(p.rates.values()) for p in own) * self.settings.share * duration
+            if requests > MOST_REQUESTS:
+                message = f"the replay of model {model} would have {requests:,.0f} requests, and {MOST_REQUESTS:,} is the most"
+                raise DiagnosticError([Diagnostic("replay/too-long", message, help=("give a shorter --duration",))])
+            fails = self._fails_at(model)
+            if fails != np.inf and fails + TRANSIENT_S >= duration:
+                message = f"a replica of model {model} is to fail after {fails:,.0f} s, and its replay ends after {duration:,.0f} s"
+                how = "let it fail more than a minute before the end, or give a longer --duration"
+                raise DiagnosticError([Diagnostic("replay/fails-too-late", message, help=(how,))])
+
     def rate(self, workload: str) -> float:
         """Return the requests/s of a workload over all pools."""
         return sum(p.rates.get(workload, 0.0) for p in self.pools) * self.settings.share
 
     def _duration(self, model: str) -> float:
-        """Return how long the pools of a model are replayed: as asked, but no longer than its traces last at its rates."""
+        """Return how long the pools of a model are replayed: as asked, or as long as the longest of its traces lasts."""
         own = [p for p in self.pools if p.shape.model == model]
         names = sorted({w for p in own for w in p.rates})
         spans = [self._span(self.settings.traces[w], self.rate(w)) for w in names if w in self.settings.traces]
         if self.settings.by_hour:
             return SECONDS_PER_HOUR * max(len(self.workloads[w].spec.traffic.hourly or DAY) for w in names)
         if self.settings.duration_s is not None:
-            return min([self.settings.duration_s, *spans])
+            return self.settings.duration_s
         if spans:
-            return min(spans)
+            return max(spans)
         after = 0.0 if self._fails_at(model) == np.inf else LEAST_AFTER * self._fails_at(model) + TRANSIENT_S
         rates = [sum(p.rates.values()) * self.settings.share for p in own]
         most = MOST_FOR_SMALL_POOLS * self.settings.requests / sum(rates)
@@ -211,8 +238,8 @@ class _Fleet:
         for name in sorted(pool.rates):
             workload, draw = self.workloads[name], generator(settings.seed, replication, name)
             if name in settings.traces:
-                whole = from_trace(workload, settings.traces[name], self.rate(name), settings.scaling, draw)
-                whole = whole.take(whole.arrival_s < duration)
+                trace = settings.traces[name]
+                whole = from_trace(workload, trace, self.rate(name), duration, settings.scaling, draw)
             else:
                 drift = workload.spec.traffic.peak_to_mean_30s
                 # Drawn at the rates of share 1: other shares replay the same requests faster or slower.
@@ -258,7 +285,7 @@ class _Fleet:
             },
             requests={w: int((run.workload == n).sum()) for n, w in enumerate(run.workloads)},
             refused=run.refused,
-            growth_per_s=queue_growth(run, steady=not self._is_traced(number) and not self.settings.by_hour),
+            growth_per_s=queue_growth(run, steady=self._is_steady(number)),
             gaps=sum((o.gaps for o in run.occupancy), Counter()),
             mean_batch=mean_batch(run),
             kv_mean=sum(o.blocks_ps for o in run.occupancy) / worked / run.blocks,
@@ -269,6 +296,11 @@ class _Fleet:
             lost=run.lost,
             digest=run.digest,
         )
+
+    def _is_steady(self, number: int) -> bool:
+        """Tell whether arrivals and replicas of a pool are alike at all times."""
+        fails = self._fails_at(self.pools[number].shape.model) != np.inf
+        return not (self._is_traced(number) or self.settings.by_hour or fails)
 
     def _is_traced(self, number: int) -> bool:
         return any(w in self.settings.traces for w in self.pools[number].rates)
@@ -347,15 +379,16 @@ def worst_of(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def _judged(limits: Mapping[str, float], found: Mapping[str, Interval]) -> tuple[LimitReplay, ...]:
-    """Return the limits whose metric some request has, against its percentile."""
+    """Return every limit against its percentile, if enough requests had the metric."""
     return tuple(
-        LimitReplay(metric=key, limit_s=limit, replayed_s=found[key], verdict=_verdict(found[key], limit))
+        LimitReplay(metric=key, limit_s=limit, replayed_s=found.get(key), verdict=_verdict(found.get(key), limit))
         for key, limit in sorted(limits.items())
-        if key in found
     )
 
 
-def _verdict(found: Interval, limit_s: float) -> Verdict:
+def _verdict(found: Interval | None, limit_s: float) -> Verdict:
+    if found is None:
+        return "inconclusive"
     if found.high <= limit_s:
         return "pass"
     return "fail" if found.low > limit_s else "inconclusive"

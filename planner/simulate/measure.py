@@ -27,8 +27,13 @@ SEED_OF_RESAMPLES = 1
 MINUTE_S = 60.0
 SLICES = 24
 LEAST_IN_MINUTE = 20
-GROWING = 1.5  # the last third of the requests waits longer than the second by more than this
+GROWING = (
+    1.5,
+    1.3,
+)  # the second third of the requests waits longer than the first, and the last than the second, by this
 LEAST_WAIT_S = 1.0  # waits below that are not said to grow
+LEAST_GROWING = 3000  # requests; with fewer, waits by thirds tell nothing
+LEAST_BEYOND = 5  # requests above a percentile, over all replications: with fewer it is no percentile
 BACKLOG = 3.0  # requests there at the last arrival, per slot
 
 
@@ -97,15 +102,16 @@ def mean_batch(run: PoolRun) -> float:
 
 
 def percentile(samples: Sequence[Latencies], metric: str, percent: float, *, resampled: bool) -> Interval | None:
-    """Return a percentile over replications with its interval; None where no request has the metric.
+    """Return a percentile over replications with its interval; None where too few requests have the metric.
 
     Over independent replications: Student's t on the logarithms. `resampled`, where arrivals are those of one trace and so
-    the same in all: the first replication is resampled in blocks of time, which keeps bursts whole (block bootstrap).
+    the same in all, or there is one replication: it is resampled in blocks of time, which keeps bursts whole (block bootstrap).
     """
     values = [each.of(metric) for each in samples]
-    if not all(v.size for v in values):
+    count = sum(v.size for v in values)
+    if not all(v.size for v in values) or count * (1.0 - percent / 100.0) < LEAST_BEYOND:
         return None
-    if resampled:
+    if resampled or len(samples) == 1:
         point = float(np.percentile(np.concatenate(values), percent))
         low, high = _resampled(samples[0], metric, percent)
         return Interval(value=point, low=min(low, point), high=max(high, point))
@@ -118,7 +124,7 @@ def goodput(samples: Sequence[Latencies], *, resampled: bool) -> Interval | None
         return None
     shares = [float(each.within.mean()) for each in samples]
     value = float(np.mean(shares))
-    if resampled:
+    if resampled or len(samples) == 1:
         low, high = _bounds([float(each.mean()) for each in _blocks(samples[0], samples[0].within) if each.size])
         return Interval(value=value, low=min(low, value), high=max(high, value))
     half = _t_half(shares)
@@ -210,15 +216,15 @@ def queue_growth(run: PoolRun, *, steady: bool) -> float:
     """Return by how many requests/s the queue of a pool grows; 0 where it keeps up.
 
     It does not when more requests are there at the last arrival than a few times what runs at once, or, where arrivals are
-    `steady`, when the last third waits half as long again as the second.
+    `steady` and many, when each third of them waits clearly longer than the one before.
     """
     count = run.arrival_s.size
     if count < 3 or run.span_s == 0.0:
         return 0.0
     backlog = int((run.finish_s > run.arrival_s[-1]).sum())
     growing = backlog > BACKLOG * run.slots * len(run.occupancy)
-    if steady and not growing:
+    if steady and not growing and count >= LEAST_GROWING:
         waits = run.admitted_s - run.arrival_s
-        second, last = (float(np.percentile(waits[i * count // 3 : (i + 1) * count // 3], 95)) for i in (1, 2))
-        growing = last > max(GROWING * second, LEAST_WAIT_S)
+        thirds = [float(np.percentile(waits[i * count // 3 : (i + 1) * count // 3], 95)) for i in range(3)]
+        growing = thirds[1] > GROWING[0] * thirds[0] and thirds[2] > max(GROWING[1] * thirds[1], LEAST_WAIT_S)
     return backlog / run.span_s if growing else 0.0

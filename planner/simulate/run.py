@@ -16,8 +16,9 @@ from planner.plan.schema import Plan
 from planner.simulate.fleet import Settings, replay_fleet, worst_of
 from planner.simulate.planned import largest_pools, loads_of, without_headroom
 from planner.simulate.trace import Trace
-from planner.simulate.traffic import Scaling
+from planner.simulate.traffic import Scaling, copies_of
 
+LEAST_TRACE = 100  # requests; fewer tell no percentile, however often they are repeated
 MOST_LONG_SHARE = 0.01  # of the requests of a trace; more of them make another workload of it
 
 
@@ -68,7 +69,7 @@ def replayed(settings: Settings, pools: Sequence[PoolReplay], uses: Sequence[Tra
         router=settings.router,
         batching=settings.batching,
         by_hour=settings.by_hour,
-        failing=tuple(sorted(settings.failing)),
+        loses_replica=tuple(sorted(settings.failing)),
         fail_at_s=settings.fail_at_s,
         traces=tuple(uses),
         pools=tuple(pools),
@@ -76,13 +77,13 @@ def replayed(settings: Settings, pools: Sequence[PoolReplay], uses: Sequence[Tra
 
 
 def _use(name: str, trace: Trace, requests_per_s: float, duration_s: float, scaling: Scaling) -> TraceUse:
-    copies = max(1, round(requests_per_s / trace.requests_per_s)) if scaling is Scaling.COPIES else 1
+    copies = copies_of(trace, requests_per_s, scaling)
     return TraceUse(
         workload=name,
         path=trace.path,
         sha256=trace.sha256,
         rows=trace.rows,
-        used=min(copies * trace.input_tokens.size, int(duration_s * requests_per_s) + 1),
+        used=round(duration_s * requests_per_s),
         scaling=scaling.value,
         time_factor=copies * trace.requests_per_s / requests_per_s,
         skipped=dict(trace.skipped),
@@ -105,6 +106,10 @@ def _refusals(traces: Mapping[str, Trace], table: CandidateTable, *, drop_long: 
         if not trace.has_arrivals:
             message = "this trace has lengths but no arrivals, so that it cannot be replayed"
             yield Diagnostic("trace/no-arrivals", message, place)
+            continue
+        if trace.input_tokens.size < LEAST_TRACE:
+            message = f"this trace has {trace.input_tokens.size:,} requests, which tell no percentile"
+            yield Diagnostic("trace/too-short", message, place, help=(f"give at least {LEAST_TRACE} requests",))
             continue
         longest = table.models[table.workloads[name].model].max_model_len
         long = int(np.count_nonzero(trace.input_tokens + trace.output_tokens > longest))

@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import ceil
 
 import numpy as np
 import numpy.typing as npt
@@ -135,34 +136,43 @@ def _caches(workload: ResolvedWorkload) -> bool:
     return float(workload.prefill_tokens @ workload.prefill_weights) < workload.mean_input_tokens
 
 
+def copies_of(trace: Trace, requests_per_s: float, scaling: Scaling) -> int:
+    """Return how many copies of a trace are laid over each other to reach a rate."""
+    return max(1, round(requests_per_s / trace.requests_per_s)) if scaling is Scaling.COPIES else 1
+
+
 def from_trace(
     workload: ResolvedWorkload,
     trace: Trace,
     requests_per_s: float,
+    duration_s: float,
     scaling: Scaling,
     draw: np.random.Generator,
 ) -> Stream:
     """Return the requests of a trace at a mean rate, with its own lengths; prefix hits as the trace says, else the spec.
 
-    `COMPRESSED` keeps every burst, in less or more time. `COPIES` lays as many copies over each other as the rate takes, each shifted
+    A trace that is shorter than `duration_s` is repeated, a longer one cut. `COMPRESSED` keeps every burst, in less or more time. `COPIES` lays as many copies over each other as the rate takes, each shifted
     around the span by a random time, and compresses what is left: bursts of copies do not meet.
     """
     if trace.arrival_s is None:
         raise ValueError("a trace without arrivals")
     span = trace.arrival_s[-1] + 1.0 / trace.requests_per_s
-    copies = max(1, round(requests_per_s / trace.requests_per_s)) if scaling is Scaling.COPIES else 1
+    copies = copies_of(trace, requests_per_s, scaling)
     shifts = np.concatenate([[0.0], draw.random(copies - 1) * span])
     times = np.concatenate([(trace.arrival_s + shift) % span for shift in shifts])
     order = np.argsort(times, kind="stable")
     stretch = copies * trace.requests_per_s / requests_per_s
-    rows = order % trace.arrival_s.size
+    repeats = max(1, ceil(duration_s / (span * stretch) - 1e-9))
+    arrivals = np.concatenate([times[order] + k * span for k in range(repeats)]) * stretch
+    kept = arrivals < duration_s * (1.0 + 1e-12)
+    rows = np.tile(order % trace.arrival_s.size, repeats)[kept]
     prompts = trace.input_tokens[rows]
     if trace.hit_tokens is None:
         hits, shared = _spec_hits(workload, prompts, draw)
     else:
         hits = np.minimum(trace.hit_tokens[rows], prompts - 1)
         shared = np.zeros_like(hits)
-    return Stream(workload.name, times[order] * stretch, prompts, trace.output_tokens[rows], hits, shared)
+    return Stream(workload.name, arrivals[kept], prompts, trace.output_tokens[rows], hits, shared)
 
 
 def shares_of(

@@ -86,12 +86,12 @@ def test_what_the_hours_add_is_said(catalog: Catalog) -> None:
     said = {}
     for count in (1, 2, 3):
         spec = spec_of(text.replace("PERIODS", str(count)), catalog)
-        (assumption,) = hour_assumptions(spec, periods_of(spec), "why" if count == 1 else "")
+        (assumption,) = hour_assumptions(spec, periods_of(spec))
         assert assumption.key == "workloads.ask.traffic.hourly"
         assert assumption.source == f"planning.periods: {count}"
         said[count] = assumption.value
     assert said == {
-        1: "planned at its peak of 6 req/s, all hours (why): 140 % more requests than its hours have",
+        1: "planned at its peak of 6 req/s, all hours: 140 % more requests than its hours have",
         2: "planned at its highest hour in each of 2 periods: 20 % more requests than its hours have",
         3: "planned at its highest hour in each of 3 periods: 0 % more requests than its hours have",
     }

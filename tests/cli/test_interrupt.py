@@ -43,15 +43,21 @@ def announced(function):
         return function(*arguments, **named)
     return call
 
+def with_a_fleet(function, wrapped):
+    def call(problem, bounds, known, *rest, **named):
+        chosen = function if known is None else wrapped(function)
+        return chosen(problem, bounds, known, *rest, **named)
+    return call
+
 if stage == "candidates":
     pipeline.build_table = interrupted(pipeline.build_table)
 elif stage == "search":
     search.Search.run = interrupted(search.Search.run)
 elif stage == "whole":
-    fleet.solve_whole = interrupted(fleet.solve_whole)
+    fleet.solve_whole = with_a_fleet(fleet.solve_whole, interrupted)
 elif stage == "inside the solver":
     from planner.solve import brake
-    fleet.solve_whole = announced(fleet.solve_whole)
+    fleet.solve_whole = with_a_fleet(fleet.solve_whole, announced)
 elif stage == "pools":
     pipeline.settle = interrupted(pipeline.settle)
 sys.exit(main(sys.argv[1:]))

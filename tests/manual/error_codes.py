@@ -10,7 +10,7 @@ from typing import get_args
 
 from planner.units import UnitErrorKind
 
-_AREAS = "yaml|spec|catalog|model|csv|json|measurements|plan|trace|solve|policy|usage|internal"
+_AREAS = "yaml|spec|catalog|model|csv|json|measurements|plan|trace|replay|solve|policy|usage|internal"
 CODE = re.compile(rf"(?:{_AREAS})/[a-z0-9]+(?:-[a-z0-9]+)*")
 TEMPLATE = re.compile(rf"(?:{_AREAS})/[a-z-]*\{{[^/]*")
 BUILT_CODES = {

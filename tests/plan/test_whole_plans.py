@@ -200,7 +200,7 @@ def test_spot_saves_and_zones_cost(catalog: Catalog) -> None:
 def test_one_zone_alone_is_no_zone_to_survive(catalog: Catalog) -> None:
     found = plan(FAILING.replace("regions: [us-central1, us-east4]", "region: us-central1"), catalog)
     assert found.infeasible is not None
-    assert [(r.key, r.to) for r in found.infeasible.relaxations] == [("models.chat.reliability.survive", "replica")]
+    assert [(r.key, r.to) for r in found.infeasible.relaxations] == [("models.chat.reliability.survive", "node")]
 
 
 def test_a_time_limit_never_makes_a_spec_infeasible(catalog: Catalog) -> None:

@@ -20,6 +20,7 @@ def certificate(plan: Plan) -> Block | None:
     title = "Certified" if verdict == "pass" else "NOT CERTIFIED"
     words = f"{title}: in the replay of round {found.rounds}, {replay.VERDICT_WORDS[verdict]}"
     lines = [*replay.about(found.replayed), *(_tightened(t) for t in found.tightened), *_price(found)]
+    lines += [f"No other fleet was found: {figures.visible(found.gave_up)}."] if found.gave_up is not None else []
     return Lines(words, tuple(lines))
 
 

@@ -18,9 +18,11 @@ VERDICT_WORDS = {
 }
 _INTERVAL = (
     "Replayed: over all replications, with its 95 % interval, times at the confidence of the spec. Inconclusive: the limit "
-    "lies in the interval."
+    "lies in the interval, or too few requests came."
 )
-_TRACED = "Interval of a trace: resampled in blocks of time; drawn arrivals: Student's t over replications."
+_TRACED = (
+    "Interval of a trace, or of one replication: resampled in blocks of time; else: Student's t over replications."
+)
 BARS = "▁▂▃▄▅▆▇█"
 _REQUESTS = (
     "Wait: from arrival to admission. Over time and worst minute: of the first replication, by arrival, the tallest bar the "
@@ -39,14 +41,12 @@ def about(replayed: Replayed) -> list[str]:
         f"{figures.count(replayed.replications, 'replication')} from seed {replayed.seed} ({replayed.generator}); "
         f"router {replayed.router}; batching {batching}."
     ]
-    if replayed.replications == 1 and not replayed.traces:
-        lines.append("One replication has no interval: its percentiles count as they are.")
     if replayed.by_hour:
         lines.append(
             "Hourly demand follows its hours, other demand has its mean rate, headroom included; req/s are at peak."
         )
     if replayed.fail_at_s is not None:
-        pools = figures.visible(figures.listed(replayed.failing))
+        pools = figures.visible(figures.listed(replayed.loses_replica))
         lines.append(
             f"One replica of {pools} fails after {figures.seconds(replayed.fail_at_s)}; demand without headroom, as spares are "
             "planned for."
@@ -95,6 +95,8 @@ def latency(pools: Sequence[PoolReplay]) -> Table:
 
 
 def _limit(limit: LimitReplay) -> tuple[str, ...]:
+    if limit.replayed_s is None:
+        return (metric_name(limit.metric), "-", "too few requests", figures.seconds(limit.limit_s), "-", limit.verdict)
     margin = 1.0 - limit.replayed_s.value / limit.limit_s
     seen = (figures.seconds(limit.replayed_s.value), _interval(limit.replayed_s))
     return (metric_name(limit.metric), *seen, figures.seconds(limit.limit_s), figures.share(margin), limit.verdict)
@@ -118,7 +120,7 @@ def phases(pools: Sequence[PoolReplay]) -> Table | None:
             figures.visible(workload.name),
             metric_name(limit.metric),
             phase.name,
-            figures.seconds(limit.replayed_s.value),
+            figures.seconds(limit.replayed_s.value) if limit.replayed_s is not None else "-",
             figures.seconds(limit.limit_s),
             limit.verdict,
         )
