@@ -72,8 +72,8 @@ NONE_HOLDS = "no fleet meets the spec with the ratings that the replay asks for"
 CUT_SHORT_REPLAYS = "a limit was reached before a fleet that holds was found"
 NO_FLEET_FOUND = "no fleet was found that it could be compared with"
 RATED_MIXES = (
-    "pools that workloads share were tried in the mixes that they are rated for, and near them: where a fleet just misses, "
-    "another mix may hold"
+    "pools that workloads share were tried in the mixes that they are rated for, then in any mix at what they carry in these: "
+    "where a fleet just misses, another mix may hold"
 )
 Progress = Callable[[str, float], None]
 """Called with the name of a finished stage and the seconds it took."""
@@ -86,7 +86,7 @@ class Options:
     """What the command line adds to a spec. `time_limit_s` is wall time; a plan cut short by it is unproven.
 
     The fleet of `prefer`, by default what the spec says is deployed, is kept where it holds and the best one saves no more
-    than `stay_within`, by default the spec's. With `certify`, the fleet is replayed so, and tightened until it holds.
+    than `stay_within`, by default the spec's. Without `tries_any_mix`, pools that workloads share keep to mixes that are rated. With `certify`, the fleet is replayed so, and tightened until it holds.
     """
 
     as_of: date | None = None
@@ -97,6 +97,7 @@ class Options:
     stay_within: float | None = None
     periods: int | None = None
     certify: Settings | None = None
+    tries_any_mix: bool = True
 
 
 @dataclass(frozen=True)
@@ -214,7 +215,7 @@ def _trials(prepared: Prepared, knowledge: Knowledge, options: Options, limits: 
 
     def plan_spec(spec: FleetSpec, table: CandidateTable) -> Plan:
         context, silent = _context(prepared, spec, table, options), _Clock(lambda _stage, _s: None)
-        asked = replace(options, write_lp=None, prefer=None, certify=None)
+        asked = replace(options, write_lp=None, prefer=None, certify=None, tries_any_mix=False)
         return _solve_and_audit(context, prepared.catalog, knowledge, {}, limits, asked, silent)
 
     def read(changes: Sequence[Change]) -> FleetSpec | None:
@@ -270,7 +271,7 @@ def _solve_and_audit(
     problem = fleet_problem(spec, table, gpu_limits(spec, catalog), paid)
     if options.write_lp is not None:
         _write_lp(problem, options.write_lp)
-    search = _Search(context, table, problem, constants, limits, clock)
+    search = _Search(context, table, problem, constants, limits, clock, options.tries_any_mix)
     keeper = None
     if running is not None:
         keeper = Keeper(running, spec, catalog, table, problem, constants, limits, _stay_within(spec, options))
@@ -308,15 +309,16 @@ def _chosen(search: _Search, keeper: Keeper | None) -> _Chosen | Plan:
 
 def _certified(search: _Search, keeper: Keeper | None, settings: Settings) -> _Chosen | Plan:
     """Replay the fleet, lower what fails, and choose again until all pools hold; the last fleet where there is none."""
-    replays = Replays(search.constants, settings)
+    replays = Replays(search.constants, settings, lambda: search.limits.is_over)
     steps: list[Tightening] = []
     chosen = first = _chosen(search, keeper)
+    before: _Chosen | None = None
     number = 0
     while not isinstance(chosen, Plan) and not isinstance(first, Plan):
-        if search.limits.is_over and number:
-            return _given_up(chosen, steps, CUT_SHORT_REPLAYS)
-        number += 1
         found = replays.of(search.table, chosen.fleet.found.pools)
+        if found is None:
+            return _given_up(before, steps, CUT_SHORT_REPLAYS) if before is not None else chosen
+        number += 1
         search.clock.lap(f"replay {number}")
         certificate = Certificate(
             replayed=found,
@@ -325,7 +327,7 @@ def _certified(search: _Search, keeper: Keeper | None, settings: Settings) -> _C
             first_usd_per_hour=first.fleet.usd_per_h,
             price_usd_per_hour=chosen.fleet.usd_per_h - first.fleet.usd_per_h,
         )
-        chosen = replace(chosen, certificate=certificate)
+        before = chosen = replace(chosen, certificate=certificate)
         if number == MOST_CERTIFYING and found.verdict != "pass":
             return _given_up(chosen, steps, f"{MOST_CERTIFYING} rounds were not enough")
         table, more = replays.tightened(search.table, chosen.fleet.found.pools, found, number)
@@ -375,7 +377,7 @@ def _solve_periods(
     problem = fleet_problem(whole.spec, whole.table, gpu_limits(spec, catalog), paid)
     if options.write_lp is not None:
         _write_lp(problem, options.write_lp)
-    search = _Search(context, whole.table, problem, constants, limits, clock)
+    search = _Search(context, whole.table, problem, constants, limits, clock, options.tries_any_mix)
     keeper, asked = None, options.certify
     if running is not None:
         stay_within = _stay_within(spec, options)
@@ -447,6 +449,7 @@ class _Search:
     constants: SpeedConstants
     limits: SolveLimits
     clock: _Clock
+    tries_any_mix: bool = True
     _rating: Rating | None = None
     _answered: Answered | None = None
 
@@ -464,7 +467,7 @@ class _Search:
             self.clock.lap("solve")
             outcome, packing, problem = answered.outcome, answered.packing, answered.problem
             if isinstance(outcome, Infeasible):
-                if not self.table.has_mixes or limits.is_over:
+                if not self.table.has_mixes or limits.is_over or not self.tries_any_mix:
                     return infeasible_plan(self.context, InfeasibleReport(reason=outcome.reason))
                 rating, answered = self._at_any_mix()
                 continue
@@ -571,6 +574,7 @@ def _digests(prepared: Prepared, as_of: date, options: Options) -> Digests:
     brought = "".join(f"{entry.model_dump_json()}\n" for entry in prepared.catalog.added.values())
     kept = f"\n{options.prefer.plan.digests.plan} {options.stay_within}" if options.prefer is not None else ""
     kept += f"\n{options.periods} periods" if options.periods is not None else ""
+    kept += f"\n{options.certify.text()}" if options.certify is not None else ""
     inputs = sha256(f"{spec}\n{catalog}\n{as_of.isoformat()}\n{options.gap}\n{__version__}{brought}{kept}")
     return Digests(spec=spec, catalog=catalog, calibration=calibration, inputs=inputs, plan="")
 

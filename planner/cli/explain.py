@@ -12,7 +12,7 @@ import typer
 from planner.cli.inputs import read_plan, refuse
 from planner.cli.options import AnswerFormat, AnswerFormatOption, CatalogOption, Color, ColorOption, flag
 from planner.cli.plan_spec import SpecOption, check_fleet, prepared
-from planner.cli.streams import answer, usage_error, wants_color
+from planner.cli.streams import answer, note, usage_error, wants_color
 
 if TYPE_CHECKING:
     from planner.explain.answer import Answer
@@ -56,6 +56,10 @@ def explain(
         check_fleet(saved, plan, "explain")
         answers = found = None
         if why_not is not None or sensitivities:
+            if saved.certificate is not None and saved.certificate.tightened:
+                note(
+                    "planner: this plan was tightened by replays; what it is compared with is not, and may be cheaper for that"
+                )
             wanted, trials = _opened(saved, plan, spec, catalog)
             answers = None if why_not is None else _why_not(saved, wanted, trials, why_not, pool)
             found = _sensitivities(saved, wanted, trials) if sensitivities else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from planner.candidates.types import CandidateTable
@@ -17,6 +17,7 @@ from planner.simulate.run import replayed, replayed_pools
 MOST_ROUNDS = 6
 MOST_KEPT = 0.99  # of a rating, so that every tightening tells
 MORE = 4  # times as many replications where the first ones leave a limit in doubt
+LEAST_FOR_OTHERS = 0.7  # of the ratings of mixes that were not replayed
 SEARCH_REPLICATIONS = 3
 SEARCH_REQUESTS = 20_000
 
@@ -27,31 +28,30 @@ class Replays:
 
     constants: SpeedConstants
     settings: Settings
+    is_over: Callable[[], bool] = lambda: False
     _known: dict[str, tuple[list[PoolReplay], list[TraceUse]]] = field(default_factory=dict)
 
-    def of(self, table: CandidateTable, pools: Sequence[LoadedCandidate]) -> Replayed:
-        """Replay a fleet; models with a limit in doubt again with more replications, before anything is tightened for it."""
+    def of(self, table: CandidateTable, pools: Sequence[LoadedCandidate]) -> Replayed | None:
+        """Replay a fleet; None where a limit was reached. Models with a limit in doubt again with more replications, before anything is tightened for it."""
         found: list[PoolReplay] = []
         uses: list[TraceUse] = []
         loads = [load for _, load in pools]
         due = [each for each in _by_model(loads) if _key(each) not in self._known]
-        self._replay(table, due, self.settings)
-        doubtful = [each for each in due if any(p.verdict == "inconclusive" for p in self._known[_key(each)][0])]
-        self._replay(table, doubtful, replace(self.settings, replications=MORE * self.settings.replications))
+        more = replace(self.settings, replications=MORE * self.settings.replications)
+        for each in due:
+            if self.is_over():
+                return None
+            self._replay(table, each, self.settings)
+            if any(_is_doubtful(p) for p in self._known[_key(each)][0]) and not self.is_over():
+                self._replay(table, each, more)
         for each in _by_model(loads):
             own, used = self._known[_key(each)]
             found += own
             uses += used
         return replayed(self.settings, sorted(found, key=lambda p: p.name), uses)
 
-    def _replay(self, table: CandidateTable, models: Sequence[Sequence[PoolLoad]], settings: Settings) -> None:
-        if not models:
-            return
-        made, used = replayed_pools(table, [load for each in models for load in each], self.constants, settings)
-        for each in models:
-            name = each[0].shape.model
-            own = [p for p in made if p.model == name]
-            self._known[_key(each)] = own, [u for u in used if table.workloads[u.workload].model == name]
+    def _replay(self, table: CandidateTable, loads: Sequence[PoolLoad], settings: Settings) -> None:
+        self._known[_key(loads)] = replayed_pools(table, loads, self.constants, settings)
 
     def tightened(
         self, table: CandidateTable, pools: Sequence[LoadedCandidate], found: Replayed, number: int
@@ -63,6 +63,8 @@ class Replays:
         for candidate, load in pools:
             if load.name not in failed:
                 continue
+            if self.is_over():
+                break
             fewest = self._fewest(table, [p for _, p in pools if p.shape.model == load.shape.model], load.name)
             used = sum(rate * candidate.services[w].busy_s for w, rate in load.rates.items())
             cuts[candidate.name] = 0.0 if fewest is None else min(MOST_KEPT, used / fewest)
@@ -76,7 +78,8 @@ class Replays:
                     kept_share=cuts[candidate.name],
                 )
             )
-        return lowered(table, cuts), steps
+        passed = {c.name for c, load in pools if load.name not in failed}
+        return lowered(table, _for_all_mixes(table, cuts, passed)), steps
 
     def _fewest(self, table: CandidateTable, loads: Sequence[PoolLoad], name: str) -> int | None:
         quick = replace(
@@ -85,6 +88,29 @@ class Replays:
             requests=min(SEARCH_REQUESTS, self.settings.requests),
         )
         return fewest_replicas(table.models, table.workloads, loads, self.constants, quick, name)
+
+
+def _for_all_mixes(table: CandidateTable, cuts: Mapping[str, float], passed: Collection[str]) -> dict[str, float]:
+    """Return cuts of candidates with those of the other mixes of their shapes: these would fail too, though not by as much.
+
+    Candidates that `passed` keep their ratings.
+    """
+    worst: dict[tuple[str, str], float] = {}
+    for c in table.candidates:
+        if c.name in cuts:
+            key = (c.shape.model, c.shape.name)
+            worst[key] = min(worst.get(key, 1.0), max(cuts[c.name], LEAST_FOR_OTHERS))
+    others = {
+        c.name: worst[c.shape.model, c.shape.name]
+        for c in table.candidates
+        if (c.shape.model, c.shape.name) in worst and c.name not in passed
+    }
+    return others | dict(cuts)
+
+
+def _is_doubtful(pool: PoolReplay) -> bool:
+    """Tell whether the interval of some percentile holds its limit."""
+    return any(x.verdict == "inconclusive" and x.replayed_s is not None for w in pool.workloads for x in w.limits)
 
 
 def _can_be_mended(pool: PoolReplay) -> bool:

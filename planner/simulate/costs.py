@@ -27,7 +27,7 @@ class PoolModel:
     """What the engines of a pool are like. `engines` counts pipeline microbatches apart, each with its share of a replica.
 
     The time to first token that a client sees is that of the engine plus `request_s`, times `ttft_factor`. Blocks of
-    `blocks` hold `block_bytes` on one GPU.
+    `blocks` hold `block_bytes` on one GPU. Each of the `groups` of a replica with attention-data parallelism has a prefix of its own.
     """
 
     costs: StepCosts
@@ -37,6 +37,7 @@ class PoolModel:
     ttft_factor: float
     kv: KvFootprint
     block_bytes: float
+    groups: int = 1
 
     def reserved_blocks(self, tokens: int) -> int:
         """Return the blocks that a sequence of so many tokens at its end holds beside those of its growing context.
@@ -71,7 +72,10 @@ def pool_model(
         batching = Batching.CHUNKED if engine.chunked_prefill else Batching.PROMPTS_FIRST
     budget = _budget(model, load)
     block_tokens, block_bytes = _block(budget.kv, engine.block_size)
-    blocks = shape.layout.attention_data * floor(budget.kv_pool_bytes / block_bytes) // streams
+    whole = shape.layout.attention_data * floor(budget.kv_pool_bytes / block_bytes)
+    # Microbatches share one cache: each has its part of it, but room for the longest request, as engines have.
+    longest = ceil(budget.kv.bytes_at(model.max_model_len) / block_bytes) + 1
+    blocks = max(whole // streams, min(whole, longest)) if streams > 1 else whole
     slots = max(1, load.max_num_seqs // streams)
     rules = EngineRules(
         batching=batching,
@@ -89,6 +93,7 @@ def pool_model(
         ttft_factor=shape.ttft_factor / shape.throughput_factor,
         kv=budget.kv,
         block_bytes=block_bytes,
+        groups=shape.layout.attention_data,
     )
 
 

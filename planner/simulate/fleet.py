@@ -48,6 +48,7 @@ from planner.simulate.traffic import (
     DAY,
     Scaling,
     Stream,
+    copies_of,
     from_trace,
     generator,
     hourly_shares,
@@ -60,6 +61,9 @@ REQUESTS = 40_000  # of a pool in one replication, where no duration is asked fo
 MOST_FOR_SMALL_POOLS = 4  # times as many, so that a pool with a small share of its workloads gets enough
 LEAST_AFTER = 3.0  # times as long as before a failure, at least, is replayed
 TRANSIENT_S = 60.0  # after a failure, judged apart
+SPARED = 0.97  # of a limit: intervals are wider than a search can wait for
+LEAST_TRACED = 10_000  # requests of a pool with a trace in one replication: shorter traces are repeated
+MOST_REFUSED_SHARE = 0.01  # of the requests of a workload
 MOST_TIMES = 16  # times its replicas: a pool that does not pass with so many never will
 MOST_REQUESTS = 20_000_000  # of a model in one replication
 LONGEST_S = 7 * 86_400.0
@@ -71,7 +75,7 @@ class Settings:
 
     Without `duration_s`, each replication has about `requests` requests a pool. Traces, by workload, give arrivals and lengths;
     all else is drawn from the spec; with `drop_long`, however many requests of a trace may be too long. `by_hour` gives hourly demand its rate of every hour of a day
-    or a week, and other demand its mean. `share` scales all rates. At `fail_at_s` each of the pools `failing` loses a replica for good:
+    or a week, and other demand its mean. At `fail_at_s` each of the pools `failing` loses a replica for good:
     its model then shares traffic out by the replicas that are left.
     """
 
@@ -85,9 +89,13 @@ class Settings:
     scaling: Scaling = Scaling.COMPRESSED
     drop_long: bool = False
     by_hour: bool = False
-    share: float = 1.0
     fail_at_s: float | None = None
     failing: frozenset[str] = frozenset()
+
+    def text(self) -> str:
+        """Return all of it as text, traces by their digests: the same for the same replay."""
+        known = {name: value for name, value in vars(self).items() if name not in ("traces", "failing")}
+        return repr((known, sorted((w, t.sha256) for w, t in self.traces.items()), sorted(self.failing)))
 
 
 @dataclass(frozen=True)
@@ -145,7 +153,7 @@ def fewest_replicas(
         tried = [replace(p, replicas=replicas) if p.name == name else p for p in pools]
         fleet = _Fleet(models, workloads, tried, constants, settings)
         samples = in_order(partial(fleet.sample, number), range(fleet.replications(number)))
-        return fleet.summary(number, samples).verdict == "pass"
+        return _holds(fleet.summary(number, samples))
 
     low, high, step = has, has + max(1, has // 8), max(1, has // 8)
     while not passes(high):
@@ -157,6 +165,13 @@ def fewest_replicas(
         middle = (low + high) // 2
         low, high = (low, middle) if passes(middle) else (middle, high)
     return high
+
+
+def _holds(pool: PoolReplay) -> bool:
+    """Tell whether a pool keeps up and every limit that enough requests came for, with a little to spare."""
+    seen = [limit for w in pool.workloads for limit in w.limits if limit.replayed_s is not None]
+    within = all(limit.replayed_s.value <= SPARED * limit.limit_s for limit in seen if limit.replayed_s is not None)
+    return within and pool.verdict != "unstable"
 
 
 class _Fleet:
@@ -183,10 +198,17 @@ class _Fleet:
         """Refuse replays of more requests than fit, and failures after the end. Raises `DiagnosticError`."""
         for model, duration in self.durations.items():
             own = [p for p in self.pools if p.shape.model == model]
-            requests = sum(sum(p.rates.values()) for p in own) * self.settings.share * duration
+            requests = sum(sum(p.rates.values()) for p in own) * duration
             if requests > MOST_REQUESTS:
                 message = f"the replay of model {model} would have {requests:,.0f} requests, and {MOST_REQUESTS:,} is the most"
                 raise DiagnosticError([Diagnostic("replay/too-long", message, help=("give a shorter --duration",))])
+            left: Counter[str] = Counter()
+            for pool in own:
+                left.update({w: rate * self._left(pool) for w, rate in pool.rates.items()})
+            alone = sorted(w for p in own for w in p.rates if left[w] <= 0.0)
+            if alone:
+                message = f"no replica is left for workload {alone[0]} of model {model} when one fails"
+                raise DiagnosticError([Diagnostic("plan/no-replica-left", message)])
             fails = self._fails_at(model)
             if fails != np.inf and fails + TRANSIENT_S >= duration:
                 message = f"a replica of model {model} is to fail after {fails:,.0f} s, and its replay ends after {duration:,.0f} s"
@@ -195,7 +217,7 @@ class _Fleet:
 
     def rate(self, workload: str) -> float:
         """Return the requests/s of a workload over all pools."""
-        return sum(p.rates.get(workload, 0.0) for p in self.pools) * self.settings.share
+        return sum(p.rates.get(workload, 0.0) for p in self.pools)
 
     def _duration(self, model: str) -> float:
         """Return how long the pools of a model are replayed: as asked, or as long as the longest of its traces lasts."""
@@ -206,16 +228,14 @@ class _Fleet:
             return SECONDS_PER_HOUR * max(len(self.workloads[w].spec.traffic.hourly or DAY) for w in names)
         if self.settings.duration_s is not None:
             return self.settings.duration_s
-        if spans:
-            return max(spans)
         after = 0.0 if self._fails_at(model) == np.inf else LEAST_AFTER * self._fails_at(model) + TRANSIENT_S
-        rates = [sum(p.rates.values()) * self.settings.share for p in own]
-        most = MOST_FOR_SMALL_POOLS * self.settings.requests / sum(rates)
-        return max(after, min(self.settings.requests / min(rates), most, LONGEST_S))
+        rates = [sum(p.rates.values()) for p in own]
+        most = min(MOST_FOR_SMALL_POOLS * self.settings.requests / sum(rates), LONGEST_S)
+        wanted = max(*spans, LEAST_TRACED / max(rates)) if spans else self.settings.requests / min(rates)
+        return max(after, min(wanted, most))
 
-    @staticmethod
-    def _span(trace: Trace, requests_per_s: float) -> float:
-        return float(trace.input_tokens.size) / requests_per_s
+    def _span(self, trace: Trace, requests_per_s: float) -> float:
+        return copies_of(trace, requests_per_s, self.settings.scaling) * trace.input_tokens.size / requests_per_s
 
     def replications(self, number: int) -> int:
         """Return how often a pool is replayed: once where nothing in it is drawn."""
@@ -242,11 +262,8 @@ class _Fleet:
                 whole = from_trace(workload, trace, self.rate(name), duration, settings.scaling, draw)
             else:
                 drift = workload.spec.traffic.peak_to_mean_30s
-                # Drawn at the rates of share 1: other shares replay the same requests faster or slower.
-                at_one = drift * self.rate(name) / settings.share
                 hours = hourly_shares(workload) if settings.by_hour else DAY[:1]
-                whole = synthetic(workload, at_one, duration * settings.share, model.max_model_len, draw, hours)
-                whole = replace(whole, arrival_s=whole.arrival_s / settings.share)
+                whole = synthetic(workload, drift * self.rate(name), duration, model.max_model_len, draw, hours)
             sharing = [p for p in self.pools if name in p.rates]
             shares = [p.rates[name] for p in sharing]
             then_s, after = self._fails_at(model.name), [p.rates[name] * self._left(p) for p in sharing]
@@ -310,7 +327,9 @@ class _Fleet:
         resampled = self._is_traced(number)
         growth = sorted(s.growth_per_s for s in samples)[len(samples) // 2]
         parts = tuple(self._workload(pool, w, samples, resampled=resampled) for w in sorted(pool.rates))
-        verdicts = [limit.verdict for part in parts for limit in part.limits]
+        verdicts: list[Verdict] = [limit.verdict for part in parts for limit in part.limits]
+        if not self.settings.drop_long:
+            verdicts += ["fail" for w in parts if w.refused > MOST_REFUSED_SHARE * (w.refused + w.requests)]
         return PoolReplay(
             name=pool.name,
             model=pool.shape.model,
@@ -346,12 +365,12 @@ class _Fleet:
         asked = next((key for key in sorted(limits, reverse=True) if key.startswith(("ttft", "e2e"))), "ttft_p95")
         return WorkloadReplay(
             name=name,
-            requests_per_s=pool.rates[name] * self.settings.share,
+            requests_per_s=pool.rates[name],
             traced=name in self.settings.traces,
             requests=sum(s.requests[name] for s in samples),
             refused=sum(s.refused[name] for s in samples),
             percentiles_s=found,
-            limits=phases[-1].limits if phases else _judged(limits, found),
+            limits=_last(phases, _judged(limits, found)),
             goodput=goodput(own, resampled=resampled) if limits else None,
             worst_minute=worst_minute(own[0], asked),
             timeline=timeline(own[0]),
@@ -366,10 +385,10 @@ class _Fleet:
         found = []
         for name, span in spans.items():
             own = [each.during(*span) for each in samples]
-            known = [key for key in limits if metric_of(key)[0] in METRICS]
+            known = {key: limit for key, limit in limits.items() if metric_of(key)[0] in METRICS}
             values = {key: percentile(own, *metric_of(key), resampled=False) for key in known}
             seen = {key: value for key, value in values.items() if value is not None}
-            found.append(PhaseReplay(name=name, limits=_judged(limits, seen)))
+            found.append(PhaseReplay(name=name, limits=_judged(known, seen)))
         return tuple(found)
 
 
@@ -384,6 +403,12 @@ def _judged(limits: Mapping[str, float], found: Mapping[str, Interval]) -> tuple
         LimitReplay(metric=key, limit_s=limit, replayed_s=found.get(key), verdict=_verdict(found.get(key), limit))
         for key, limit in sorted(limits.items())
     )
+
+
+def _last(phases: Sequence[PhaseReplay], whole: Sequence[LimitReplay]) -> tuple[LimitReplay, ...]:
+    """Return the limits of the last phase, those of gaps between tokens, which are counted over all, from the whole replay."""
+    late = {limit.metric: limit for limit in phases[-1].limits} if phases else {}
+    return tuple(late.get(limit.metric, limit) for limit in whole)
 
 
 def _verdict(found: Interval | None, limit_s: float) -> Verdict:

@@ -34,7 +34,8 @@ GROWING = (
 LEAST_WAIT_S = 1.0  # waits below that are not said to grow
 LEAST_GROWING = 3000  # requests; with fewer, waits by thirds tell nothing
 LEAST_BEYOND = 5  # requests above a percentile, over all replications: with fewer it is no percentile
-BACKLOG = 3.0  # requests there at the last arrival, per slot
+BACKLOG = 3.0  # requests there at the last arrival, per slot, or per sequence that runs on average
+MOST_BACKLOG_SHARE = 0.1  # of all requests
 
 
 @dataclass(frozen=True)
@@ -215,14 +216,17 @@ def _p95(values: Floats) -> float | None:
 def queue_growth(run: PoolRun, *, steady: bool) -> float:
     """Return by how many requests/s the queue of a pool grows; 0 where it keeps up.
 
-    It does not when more requests are there at the last arrival than a few times what runs at once, or, where arrivals are
+    It does not when more requests are there at the last arrival than a few times what can run at once, or what does and a
+    tenth of all, or, where arrivals are
     `steady` and many, when each third of them waits clearly longer than the one before.
     """
     count = run.arrival_s.size
     if count < 3 or run.span_s == 0.0:
         return 0.0
     backlog = int((run.finish_s > run.arrival_s[-1]).sum())
+    running = mean_batch(run) * len(run.occupancy)
     growing = backlog > BACKLOG * run.slots * len(run.occupancy)
+    growing |= count >= LEAST_WARM_UP and backlog > max(BACKLOG * running, MOST_BACKLOG_SHARE * count)
     if steady and not growing and count >= LEAST_GROWING:
         waits = run.admitted_s - run.arrival_s
         thirds = [float(np.percentile(waits[i * count // 3 : (i + 1) * count // 3], 95)) for i in range(3)]

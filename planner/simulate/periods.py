@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -74,8 +75,8 @@ def _step(step: Tightening, parts: Sequence[InPeriod]) -> Tightening:
     """Name a pool of a fleet that was given up by its model and period: the plan does not have it."""
     pool, failed = step.pool, list(step.failed)
     for part in parts:
-        copy = f"@{part.period.name}"
-        if copy in pool:
-            pool = f"{pool.replace(copy, '')} in {part.period.name}"
-        failed = [text.replace(copy, "") for text in failed]
+        copy = re.compile(rf"@{re.escape(part.period.name)}\b")
+        if copy.search(pool):
+            pool = f"{copy.sub('', pool)} in {part.period.name}"
+        failed = [copy.sub("", text) for text in failed]
     return step.model_copy(update={"pool": pool, "failed": tuple(failed)})

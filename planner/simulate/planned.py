@@ -14,8 +14,8 @@ from planner.plan.schema import Plan, Pool
 def loads_of(plan: Plan, table: CandidateTable, period: str | None = None) -> list[PoolLoad]:
     """Return the pools of a plan at its planned load, headroom included; `table` holds the candidates of its spec.
 
-    In a `period` the demand of the period is shared out over the pools that run then, in the shares of the plan weighted by
-    their replicas. Raises `KeyError` where a pool is no candidate of the spec.
+    In a `period`, as the plan routes it then; plans of older releases do not say, so that demand is shared out in the shares of the
+    peaks, weighted by replicas. Raises `KeyError` where a pool is no candidate of the spec.
     """
     shapes = {(c.shape.model, c.shape.name): c.shape for c in table.candidates}
     running = {p.name: p.replicas if period is None else p.replicas_by_period.get(period, 0) for p in plan.pools}
@@ -32,6 +32,8 @@ def _rates(
 ) -> dict[str, dict[str, float]]:
     if period is None or plan.demand_by_period is None:
         return {p.name: dict(p.workloads) for p in plan.pools}
+    if all(p.workloads_by_period is not None for p in plan.pools):
+        return {p.name: dict((p.workloads_by_period or {}).get(period, {})) for p in plan.pools}
     found: dict[str, dict[str, float]] = {p.name: {} for p in plan.pools}
     for name, demand in plan.demand_by_period[period].items():
         planned = demand * (1.0 + table.workloads[name].headroom)

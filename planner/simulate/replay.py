@@ -62,8 +62,9 @@ def run_pool(
     The prefix that requests of a workload share is in the cache of every engine from the start.
     """
     block = pool.rules.block_tokens
-    prefixes = {round(workloads[s.workload].shared_tokens) for s in streams if s.shared_tokens.any()}
-    rules = replace(pool.rules, blocks=pool.rules.blocks - sum(-(-tokens // block) for tokens in prefixes))
+    prefixes = [round(workloads[s.workload].shared_tokens) for s in streams if s.shared_tokens.any()]
+    shared = pool.groups * sum(-(-tokens // block) for tokens in prefixes)
+    rules = replace(pool.rules, blocks=max(0, pool.rules.blocks - shared))
     kept, refused = zip(*(_that_fit(s, pool, rules.blocks, max_tokens) for s in streams), strict=True)
     names = tuple(s.workload for s in streams)
     which = np.concatenate([np.full(s.size, n, dtype=np.int64) for n, s in enumerate(kept)])
@@ -73,13 +74,13 @@ def run_pool(
     def column(name: str) -> Integers:
         return np.concatenate([getattr(s, name) for s in kept])[order]
 
-    inputs, outputs, shared = column("input_tokens"), column("output_tokens"), column("shared_tokens")
+    inputs, outputs, held = column("input_tokens"), column("output_tokens"), column("shared_tokens")
     requests = Requests(
         arrival_ps=_ps(arrival_s[order]),
         input_tokens=inputs.tolist(),
         output_tokens=outputs.tolist(),
         hit_tokens=column("hit_tokens").tolist(),
-        shared_tokens=shared.tolist(),
+        shared_tokens=held.tolist(),
         reserved_blocks=_reserved(pool, inputs + outputs - 1),
     )
     fail = None if fail_at_s is None else Failure(round(fail_at_s * PS_PER_S), tuple(range(lost)))

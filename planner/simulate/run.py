@@ -49,7 +49,7 @@ def replayed_pools(
     table: CandidateTable, loads: Sequence[PoolLoad], constants: SpeedConstants, settings: Settings
 ) -> tuple[list[PoolReplay], list[TraceUse]]:
     """Replay pools, and say how their traces were used."""
-    rates = {w: sum(p.rates.get(w, 0.0) for p in loads) * settings.share for p in loads for w in p.rates}
+    rates = {w: sum(p.rates.get(w, 0.0) for p in loads) for p in loads for w in p.rates}
     pools = replay_fleet(table.models, table.workloads, loads, constants, settings)
     lengths = {p.model: p.duration_s for p in pools}
     uses = [

@@ -127,7 +127,8 @@ def _solve(search: Search, limits: SolveLimits) -> Answered:
     """Search by models; for few models, the whole program takes over where the search leaves a gap."""
     aim = Aim(limits.gap * GAP_SHARE_FOR_SEARCH, lambda: limits.is_over, lambda: limits.time_left_s)
     few = len(search.problem.rules) <= MOST_MODELS_WHOLE
-    with stopped_by(lambda: limits.is_over):
+    # A deadline waits for a first fleet; one who asks to stop does not.
+    with stopped_by(lambda: limits.is_interrupted or (limits.is_over and search.best is not None)):
         search.run(aim, branches=0 if few else 1 if limits.is_brief else MOST_BRANCHES)
         if few:
             if search.best is None:  # what models choose alone does not fit together: any fleet is worth having

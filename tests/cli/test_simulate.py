@@ -49,7 +49,8 @@ def test_the_same_as_data_and_rows(tiny: Path, tmp_path: Path) -> None:
 
 
 def test_a_trace_is_named_or_belongs_to_the_only_workload(tiny: Path) -> None:
-    named, bare = (run("simulate", tiny, "-q", "--trace", text) for text in ("assistant=trace.csv", "trace.csv"))
+    flags = ("simulate", tiny, "-q", "--duration", "25min", "--trace")
+    named, bare = (run(*flags, text) for text in ("assistant=trace.csv", "trace.csv"))
 
     assert (named.code, named.out) == (0, bare.out)
     assert "Workload assistant: 3,000 requests of trace.csv (SHA-256 " in named.out
