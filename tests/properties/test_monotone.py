@@ -132,7 +132,7 @@ MODELS = (
     st.sampled_from(["H100-SXM-80GB", "A100-SXM-80GB", "MI300X"]),
     st.sampled_from([1, 2, 4, 8]),
 )
-@settings(max_examples=40, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 def test_narrower_weights_never_use_more_memory(catalog: Catalog, name: str, gpu: str, tensor: int) -> None:
     def weights_and_room(weights: str) -> tuple[float, float]:
         engine = catalog.engine("vllm", "0.33")

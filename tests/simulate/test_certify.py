@@ -71,7 +71,6 @@ def test_what_fails_is_tightened_until_it_holds(catalog: Catalog) -> None:
     assert plan.objective.usd_per_hour == pytest.approx(found.first_usd_per_hour + found.price_usd_per_hour)
     assert found.price_usd_per_hour > 0.0
     assert {p.name for p in found.replayed.pools} == {p.name for p in plan.pools}
-    assert dump(certified(BURSTY, catalog, settings)) == dump(plan)
 
 
 def test_what_nothing_can_hold_is_said(catalog: Catalog) -> None:
@@ -89,7 +88,9 @@ def test_what_nothing_can_hold_is_said(catalog: Catalog) -> None:
 
 
 def test_every_period_is_replayed(catalog: Catalog) -> None:
-    plan = certified(HOURLY, catalog, Settings(replications=2, requests=4000))
+    settings = Settings(replications=2, requests=4000)
+    plan = certified(HOURLY, catalog, settings)
+    assert dump(certified(HOURLY, catalog, settings)) == dump(plan)
     found = plan.certificate
 
     assert found is not None

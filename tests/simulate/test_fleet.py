@@ -258,7 +258,7 @@ def test_demand_by_the_hour_follows_its_hours(case: Case) -> None:
 
 
 def test_a_day_is_as_long_as_it_is(case: Case) -> None:
-    for pool in case.replay(replace(QUICK, by_hour=True, replications=1), factor=0.02):
+    for pool in case.replay(replace(QUICK, by_hour=True, replications=1), factor=0.005):
         assert pool.duration_s == 86_400.0
         for workload in pool.workloads:
             assert len(workload.timeline) == 24
