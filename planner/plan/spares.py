@@ -8,10 +8,11 @@ from dataclasses import replace
 from functools import partial
 
 from planner.candidates.types import CandidateTable
+from planner.parallel import LEAST_MODELS_SHARED_OUT, in_order
 from planner.physics.constants import SpeedConstants
 from planner.plan.assess import PoolLoad, missed
 from planner.plan.pools import LoadedCandidate, pools_by_model
-from planner.program.data import Column, FleetProblem, spares_by_candidate
+from planner.program.data import FleetProblem, spares_by_candidate
 from planner.solve.outcome import Solution
 from planner.solve.routing import Routing, route_at_mix, route_freely, route_without
 
@@ -29,21 +30,26 @@ def spares_of(
     which every pool turns out to keep its limits.
     """
     asked = spares_by_candidate(problem)
-    found: dict[str, int] = {}
-    for own in pools_by_model(pools).values():
-        for candidate, load in own:
-            column = problem.column(candidate.name)
 
-            def holds(spares: int, column: Column = column, own: Sequence[LoadedCandidate] = own) -> bool:
-                lost = partial(route_without, problem, column, solution.replicas, spares)
-                if lost(route_at_mix).carries:
-                    return True
-                routing = lost(route_freely)
-                left = _left(own, column.name, spares, routing)
-                return routing.carries and not any(missed(table.models[column.model], table.workloads, left, constants))
+    def of_model(own: Sequence[LoadedCandidate]) -> dict[str, int]:
+        return {candidate.name: most(candidate.name, load.replicas, own) for candidate, load in own}
 
-            found[candidate.name] = _most(holds, min(asked[candidate.name], load.replicas), load.replicas)
-    return found
+    def most(name: str, replicas: int, own: Sequence[LoadedCandidate]) -> int:
+        column = problem.column(name)
+
+        def holds(spares: int) -> bool:
+            lost = partial(route_without, problem, column, solution.replicas, spares)
+            if lost(route_at_mix).carries:
+                return True
+            routing = lost(route_freely)
+            left = _left(own, name, spares, routing)
+            return routing.carries and not any(missed(table.models[column.model], table.workloads, left, constants))
+
+        return _most(holds, min(asked[name], replicas), replicas)
+
+    models = list(pools_by_model(pools).values())
+    found = in_order(of_model, models, least_items=LEAST_MODELS_SHARED_OUT)
+    return {name: count for each in found for name, count in each.items()}
 
 
 def _most(holds: Callable[[int], bool], known: int, limit: int) -> int:
