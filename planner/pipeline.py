@@ -266,16 +266,7 @@ def _solve_and_audit(
         return _solve_periods(context, catalog, knowledge, memo, limits, options, clock, earlier)
     constants = knowledge.constants
     earlier = None if earlier is None else earlier.at_peak()
-    running = None if earlier is None else running_fleet(earlier, table)
-    paid = frozenset(running.nodes) if running is not None else frozenset[str]()
-    problem = fleet_problem(spec, table, gpu_limits(spec, catalog), paid)
-    if options.write_lp is not None:
-        _write_lp(problem, options.write_lp)
-    search = _Search(context, table, problem, constants, limits, clock, options.tries_any_mix)
-    keeper = None
-    if running is not None:
-        keeper = Keeper(running, spec, catalog, table, problem, constants, limits, _stay_within(spec, options))
-    chosen = _chosen(search, keeper) if options.certify is None else _certified(search, keeper, options.certify)
+    chosen = _searched(context, spec, table, catalog, constants, limits, options, clock, earlier)
     if isinstance(chosen, Plan):
         return chosen
     plan = _audited(context, catalog, chosen.best, chosen.fleet, constants, earlier)
@@ -295,6 +286,30 @@ class _Chosen:
     @property
     def fleet(self) -> Fleet:
         return self.best.fleet if self.preference is None else self.preference.fleet
+
+
+def _searched(
+    context: Context,
+    spec: FleetSpec,
+    table: CandidateTable,
+    catalog: Catalog,
+    constants: SpeedConstants,
+    limits: SolveLimits,
+    options: Options,
+    clock: _Clock,
+    earlier: EarlierFleet | None,
+) -> _Chosen | Plan:
+    """State the program of a spec and its candidates, and choose a fleet: the best, the earlier one, or one that is certified."""
+    running = None if earlier is None else running_fleet(earlier, table)
+    paid = frozenset(running.nodes) if running is not None else frozenset[str]()
+    problem = fleet_problem(spec, table, gpu_limits(spec, catalog), paid)
+    if options.write_lp is not None:
+        _write_lp(problem, options.write_lp)
+    search = _Search(context, table, problem, constants, limits, clock, options.tries_any_mix)
+    keeper = None
+    if running is not None:
+        keeper = Keeper(running, spec, catalog, table, problem, constants, limits, _stay_within(spec, options))
+    return _chosen(search, keeper) if options.certify is None else _certified(search, keeper, options.certify)
 
 
 def _chosen(search: _Search, keeper: Keeper | None) -> _Chosen | Plan:
@@ -372,17 +387,10 @@ def _solve_periods(
 
     whole = expanded(spec, context.table, context.periods, rated)
     clock.lap("candidates by period")
-    running = None if earlier is None else running_fleet(by_periods(earlier, whole.parts), whole.table)
-    paid = frozenset(running.nodes) if running is not None else frozenset[str]()
-    problem = fleet_problem(whole.spec, whole.table, gpu_limits(spec, catalog), paid)
-    if options.write_lp is not None:
-        _write_lp(problem, options.write_lp)
-    search = _Search(context, whole.table, problem, constants, limits, clock, options.tries_any_mix)
-    keeper, asked = None, options.certify
-    if running is not None:
-        stay_within = _stay_within(spec, options)
-        keeper = Keeper(running, whole.spec, catalog, whole.table, problem, constants, limits, stay_within)
-    chosen = _chosen(search, keeper) if asked is None else _certified(search, keeper, in_periods(asked, whole.parts))
+    before, asked = None if earlier is None else by_periods(earlier, whole.parts), options
+    if options.certify is not None:
+        asked = replace(options, certify=in_periods(options.certify, whole.parts))
+    chosen = _searched(context, whole.spec, whole.table, catalog, constants, limits, asked, clock, before)
     if isinstance(chosen, Plan):
         return chosen
     best = chosen.best
@@ -400,8 +408,8 @@ def _solve_periods(
     context = replace(context, table=replace(context.table, assumptions=(*context.table.assumptions, *best.rerated)))
     names = {node.offer for part in parts for node in part.plan.nodes}
     bought = [o for o in context.table.supply.offers if o.name in names]
-    before = None if earlier is None else earlier.usd_per_month
-    policies = _policies(context, catalog, chosen.fleet.usd_per_h, bought, before)
+    paid = None if earlier is None else earlier.usd_per_month
+    policies = _policies(context, catalog, chosen.fleet.usd_per_h, bought, paid)
     plan = build_plan_of_periods(context, found.problem, found.solution, parts, best.status, policies)
     _refuse(audit_fold(plan, parts, spec, context.table, catalog))
     if chosen.certificate is not None:

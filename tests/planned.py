@@ -26,6 +26,24 @@ DIGESTS = Digests(spec="s", catalog="c", calibration="k", inputs="i", plan="")
 VERSIONS = Versions(planner="0", pyomo="0", highs="0")
 AS_OF = date(2026, 7, 30)
 
+HOURLY = """\
+version: 1
+fleet: hours
+models:
+  chat: {use: llama-3.1-8b, max_model_len: 8k}
+workloads:
+  assistant:
+    model: chat
+    traffic:
+      hourly: [5, 5, 5, 5, 5, 5, 5, 5, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 5, 5, 5, 5, 5, 5]
+      input_tokens: 1000
+      output_tokens: 200
+    slo: {ttft_p95: 1 s, tpot_p95: 50 ms}
+supply:
+  offers: [{name: cloud, provider: aws, region: us-east-1, gpus: [L40S, A10G]}]
+"""
+"""Demand of a day in two steps, a fleet for each."""
+
 SMALL = """\
 version: 1
 fleet: small

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.candidates.hours import PEAK
-from planner.candidates.types import Candidate, CandidateTable, ResolvedModel, Service, shape_name
+from planner.candidates.types import Candidate, CandidateTable, ResolvedModel, Service, Shape, shape_name
 from planner.physics.constants import SpeedConstants
 from planner.physics.memory import HbmBudget, hbm_budget
 from planner.physics.types import Layout
@@ -111,7 +111,7 @@ def _pool(
 ) -> Pool:
     candidate, load, state = draft.candidate, draft.load, draft.state
     shape, model = candidate.shape, table.models[candidate.shape.model]
-    budget = budget_at_cap(model, candidate)
+    budget = budget_at_cap(model, shape, candidate.max_num_seqs)
     used = _row_loads(problem, draft)
     requests = sum(load.rates.values())
     tokens = sum(r * table.workloads[w].mean_output_tokens for w, r in load.rates.items())
@@ -171,9 +171,9 @@ def _pool(
     )
 
 
-def budget_at_cap(model: ResolvedModel, candidate: Candidate) -> HbmBudget:
-    """Return the memory budget of a candidate as its engine would divide it with the batch cap of the plan."""
-    engine, shape = model.spec.engine, candidate.shape
+def budget_at_cap(model: ResolvedModel, shape: Shape, max_num_seqs: int) -> HbmBudget:
+    """Return the memory budget of a shape as its engine would divide it with the batch cap of the plan."""
+    engine = model.spec.engine
     return hbm_budget(
         model.architecture,
         shape.device,
@@ -181,7 +181,7 @@ def budget_at_cap(model: ResolvedModel, candidate: Candidate) -> HbmBudget:
         shape.weights,
         shape.kv_cache,
         model.memory,
-        candidate.max_num_seqs,
+        max_num_seqs,
         engine.max_num_batched_tokens,
         model.max_model_len,
         engine.gpu_memory_utilization,

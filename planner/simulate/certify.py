@@ -9,7 +9,7 @@ from planner.candidates.types import CandidateTable
 from planner.physics.constants import SpeedConstants
 from planner.plan.assess import PoolLoad
 from planner.plan.pools import LoadedCandidate
-from planner.plan.replayed import PoolReplay, Replayed, Tightening, TraceUse
+from planner.plan.replayed import LimitReplay, PoolReplay, Replayed, Tightening, TraceUse
 from planner.plan.rerate import lowered
 from planner.simulate.fleet import Settings, fewest_replicas
 from planner.simulate.run import replayed, replayed_pools
@@ -74,7 +74,7 @@ class Replays:
                     pool=load.name,
                     shape=candidate.shape.name,
                     verdict=failed[load.name].verdict,
-                    failed=tuple(_failed(failed[load.name])),
+                    failed=tuple(f"{name} {limit.metric}" for name, limit in _missed(failed[load.name])),
                     kept_share=cuts[candidate.name],
                 )
             )
@@ -110,19 +110,18 @@ def _for_all_mixes(table: CandidateTable, cuts: Mapping[str, float], passed: Col
 
 def _is_doubtful(pool: PoolReplay) -> bool:
     """Tell whether the interval of some percentile holds its limit."""
-    return any(x.verdict == "inconclusive" and x.replayed_s is not None for w in pool.workloads for x in w.limits)
+    return any(limit.verdict == "inconclusive" for _, limit in _missed(pool))
 
 
 def _can_be_mended(pool: PoolReplay) -> bool:
     """Tell whether a pool misses a limit, or may: where too few requests came to tell, more replicas change nothing."""
-    limits = [limit for w in pool.workloads for limit in w.limits]
-    missed = any(limit.replayed_s is not None and limit.verdict != "pass" for limit in limits)
-    return missed or pool.verdict == "unstable"
+    return bool(_missed(pool)) or pool.verdict == "unstable"
 
 
-def _failed(pool: PoolReplay) -> list[str]:
-    limits = [(w.name, x) for w in pool.workloads for x in w.limits if x.replayed_s is not None and x.verdict != "pass"]
-    return [f"{name} {limit.metric}" for name, limit in limits]
+def _missed(pool: PoolReplay) -> list[tuple[str, LimitReplay]]:
+    """Return the limits, by workload, that did not pass although enough requests came to tell."""
+    limits = [(w.name, limit) for w in pool.workloads for limit in w.limits]
+    return [(name, x) for name, x in limits if x.replayed_s is not None and x.verdict != "pass"]
 
 
 def _by_model(loads: Sequence[PoolLoad]) -> list[list[PoolLoad]]:

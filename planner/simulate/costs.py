@@ -11,9 +11,10 @@ import numpy.typing as npt
 from planner.candidates.pairs import step_of
 from planner.candidates.types import ResolvedModel
 from planner.physics.constants import SpeedConstants
-from planner.physics.memory import HbmBudget, KvFootprint, hbm_budget
+from planner.physics.memory import KvFootprint
 from planner.physics.step import StepCoefficients, step_parts
 from planner.plan.assess import PoolLoad
+from planner.plan.pools import budget_at_cap
 from planner.simulate.types import PS_PER_S, Batching, EngineRules, StepCosts
 
 WATERMARK_SHARE = 0.01  # of the blocks, which engines keep free when they admit
@@ -70,7 +71,7 @@ def pool_model(
     streams = int(c.streams)
     if batching is None:
         batching = Batching.CHUNKED if engine.chunked_prefill else Batching.PROMPTS_FIRST
-    budget = _budget(model, load)
+    budget = budget_at_cap(model, shape, load.max_num_seqs)
     block_tokens, block_bytes = _block(budget.kv, engine.block_size)
     whole = shape.layout.attention_data * floor(budget.kv_pool_bytes / block_bytes)
     # Microbatches share one cache: each has its part of it, but room for the longest request, as engines have.
@@ -143,20 +144,3 @@ def _block(kv: KvFootprint, block_size: int) -> tuple[int, float]:
         return tokens, tokens * kv.global_bytes_per_token
     held = kv.fixed_bytes + kv.local_bytes_per_token * kv.window_tokens
     return NO_GROWTH, max(held, 1.0) / STATE_PARTS
-
-
-def _budget(model: ResolvedModel, load: PoolLoad) -> HbmBudget:
-    engine, shape = model.spec.engine, load.shape
-    return hbm_budget(
-        model.architecture,
-        shape.device,
-        shape.layout,
-        shape.weights,
-        shape.kv_cache,
-        model.memory,
-        load.max_num_seqs,
-        engine.max_num_batched_tokens,
-        model.max_model_len,
-        engine.gpu_memory_utilization,
-        engine.chunked_prefill,
-    )

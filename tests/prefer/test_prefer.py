@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from planned import HOURLY
 
 from planner.catalog import Catalog
 from planner.diagnostics import DiagnosticError
@@ -283,24 +284,6 @@ def test_a_fleet_is_kept_in_a_mix_that_no_candidate_is_rated_for(catalog: Catalo
     h100 = next(p for p in plan.pools if p.gpu == "H100-SXM-80GB")
     assert h100.workloads["long"] == pytest.approx(2.4)
     assert 0.5 * 48 < h100.workloads["short"] < 48
-
-
-HOURLY = """\
-version: 1
-fleet: hours
-models:
-  chat: {use: llama-3.1-8b, max_model_len: 8k}
-workloads:
-  assistant:
-    model: chat
-    traffic:
-      hourly: [5, 5, 5, 5, 5, 5, 5, 5, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 5, 5, 5, 5, 5, 5]
-      input_tokens: 1000
-      output_tokens: 200
-    slo: {ttft_p95: 1 s, tpot_p95: 50 ms}
-supply:
-  offers: [{name: cloud, provider: aws, region: us-east-1, gpus: [L40S, A10G]}]
-"""
 
 
 def test_a_fleet_of_several_periods_is_kept_in_each_of_them(catalog: Catalog) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from planned import HOURLY
 
 from planner.catalog import Catalog
 from planner.pipeline import Options, make_plan, prepare
@@ -28,22 +29,6 @@ workloads:
 supply:
   offers: [{name: cloud, provider: aws, region: us-east-1, gpus: [L40S, H100-SXM-80GB]}]
 planning: {confidence: 50 %}
-"""
-HOURLY = """\
-version: 1
-fleet: hours
-models:
-  chat: {use: llama-3.1-8b, max_model_len: 8k}
-workloads:
-  assistant:
-    model: chat
-    traffic:
-      hourly: [5, 5, 5, 5, 5, 5, 5, 5, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 5, 5, 5, 5, 5, 5]
-      input_tokens: 1000
-      output_tokens: 200
-    slo: {ttft_p95: 1 s, tpot_p95: 50 ms}
-supply:
-  offers: [{name: cloud, provider: aws, region: us-east-1, gpus: [L40S, A10G]}]
 """
 
 
