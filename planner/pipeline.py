@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
@@ -52,7 +52,7 @@ from planner.prefer.earlier import in_periods as by_periods
 from planner.prefer.keep import Fleet, Keeper, Preference
 from planner.prefer.reasons import in_words_of_periods
 from planner.prefer.running import running_fleet
-from planner.prefer.standing import standing
+from planner.prefer.standing import Standing, standing
 from planner.program.data import FleetProblem
 from planner.program.problem import fleet_problem, gpu_limits
 from planner.simulate.fleet import Settings
@@ -156,14 +156,20 @@ def make_plan(
 
 @dataclass(frozen=True)
 class Stood:
-    """How a fleet that runs fares on today's terms: its plan as it is, None where it breaks something.
+    """How a fleet that runs fares on the terms of `as_of`: its plan as it is, None where it breaks something.
 
-    `rerouted` are the models whose traffic must be shared out otherwise than before for it to hold.
+    `rerouted` are the models whose traffic must be shared out otherwise than before for it to hold. `predicted_s` are latencies
+    of a fleet that breaks something, by (workload, SLO key): the worst of any pool and period. `usd_per_month` is what its nodes
+    cost at the prices of the day, None where some are not for sale any more. `digests` are those of what it was held against.
     """
 
+    as_of: date
+    digests: Digests
+    usd_per_month: float | None
     plan: Plan | None
     broken: tuple[Broken, ...] = ()
     rerouted: tuple[str, ...] = ()
+    predicted_s: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
 
 def stand(prepared: Prepared, options: Options) -> Stood:
@@ -176,24 +182,36 @@ def stand(prepared: Prepared, options: Options) -> Stood:
     ground = _ground(prepared, options)
     if ground.earlier is None:
         raise ValueError("nothing runs: there is neither a plan nor anything deployed")
-    lost = tuple(_without_candidates(ground))
-    if lost:
-        return Stood(None, lost)
     whole = _whole(ground)
     earlier = _as_planned(ground, whole)
     spec, table = (ground.spec, ground.table) if whole is None else (whole.spec, whole.table)
     keeper = _keeper(ground, spec, table, earlier, SolveLimits(spec.planning.gap), 0.0)
-    found = standing(earlier, keeper)
+    lost = tuple(_without_candidates(ground))
+    found = Standing(None, (*keeper.running.lost, *lost)) if lost else standing(earlier, keeper)
+    usd_per_month = _paid_usd_per_h(keeper) * spec.planning.hours_per_month if _has_all_nodes(earlier, keeper) else None
+    stood = Stood(ground.context.as_of, ground.context.digests, usd_per_month, None)
     if found.fleet is None:
-        return Stood(None, tuple(_by_period(b, ground.context) for b in found.broken), found.rerouted)
-    alone = Best(found.fleet, "unproven", ())
-    return Stood(_planned(ground, whole, alone, found.fleet), (), found.rerouted)
+        broken = tuple(dict.fromkeys(_by_period(b, ground.context) for b in found.broken))
+        return replace(stood, broken=broken, predicted_s=_in_any_period(found.predicted_s, whole))
+    plan = _planned(ground, whole, Best(found.fleet, "unproven", ()), found.fleet)
+    rerouted = sorted({_base(name, whole) for name in found.rerouted})
+    return replace(stood, plan=plan, rerouted=tuple(rerouted))
 
 
 def _without_candidates(ground: _Ground) -> Iterator[Broken]:
     for workload in unserved(ground.table):
         cause = cause_of(ground.spec, ground.table, workload, ground.catalog)
         yield Broken("supply", workload, cause.reasons[0])
+
+
+def _has_all_nodes(earlier: EarlierFleet, keeper: Keeper) -> bool:
+    return not {b.subject for b in keeper.running.lost} & {n.offer for n in earlier.nodes}
+
+
+def _paid_usd_per_h(keeper: Keeper) -> float:
+    """Return what the nodes that run cost today, the mean over all hours."""
+    prices = {o.name: o.usd_per_node_h for o in keeper.table.supply.offers}
+    return sum(prices[name] * count for name, count in keeper.running.nodes.items())
 
 
 def _by_period(broken: Broken, context: Context) -> Broken:
@@ -203,6 +221,22 @@ def _by_period(broken: Broken, context: Context) -> Broken:
         reason=in_words_of_periods(broken.reason, periods),
         subject=in_words_of_periods(broken.subject, periods),
     )
+
+
+def _base(name: str, whole: Expanded | None) -> str:
+    """Return the model or workload of the spec that a copy for a period is of."""
+    bases = (part.base(name) for part in whole.parts) if whole is not None else ()
+    return next((base for base in bases if base is not None), name)
+
+
+def _in_any_period(
+    predicted_s: Mapping[tuple[str, str], float], whole: Expanded | None
+) -> dict[tuple[str, str], float]:
+    found: dict[tuple[str, str], float] = {}
+    for (workload, key), seconds in predicted_s.items():
+        base = (_base(workload, whole), key)
+        found[base] = max(found.get(base, 0.0), seconds)
+    return found
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,6 @@ FIRST = ("init", "check", "solve", "show")
 
 NOT_BUILT_YET = (
     "diff",
-    "verify",
     "sweep",
     "frontier",
     "export",

@@ -45,6 +45,7 @@ def flag(name: str, help: str, *more: str, **settings: Any) -> Any:
     return typer.Option(name, *more, help=help, envvar=variable, show_envvar=False, **settings)
 
 
+AsOfOption = Annotated[str | None, flag("--as-of", "Day that ages prices, waivers and ends.", metavar="DATE")]
 CatalogOption = Annotated[Path | None, flag("--catalog", "Folder of the catalog.", metavar="DIR")]
 FormatOption = Annotated[
     PlanFormat | None, flag("--format", "How to print the plan; default: by the ending of --out, else table.")

@@ -1,4 +1,4 @@
-"""The spec that a saved plan was made from: given, or found by its digest."""
+"""The spec that a saved plan was made from, or is held against: given, or found by its digest or its name."""
 
 from __future__ import annotations
 
@@ -41,6 +41,24 @@ def prepared(plan: Plan, path: str, spec: str | None, folder: Path | None) -> Pr
     return prepare(loaded, opened)
 
 
+def spec_today(plan: Plan, path: str) -> LoadedSpec:
+    """Return the spec that the plan at `path` is to be held against: its own, or one that was changed since.
+
+    That is the one with its digest, or else with its name, nearby. Leaves with a usage error where there is none, or several.
+    """
+    same = _with_digest(plan, path)
+    if same is not None:
+        return same
+    stem = Path(path).name.partition(".")[0]
+    named = [file for file in _near(Path(path).parent) if file.stem == stem]
+    alike = named or [file for file in _near(Path(path).parent) if _fleet_of(file) == plan.fleet]
+    if len(alike) > 1:
+        usage_error(f"which spec is {path} to be held against? {', '.join(map(str, alike))}; say so with --spec")
+    if not alike:
+        usage_error(f"no spec for {path} is beside it, here or in specs/: give it with --spec")
+    return read_spec(str(alike[0]), None)
+
+
 def check_fleet(plan: Plan, path: str, what: str) -> None:
     """Raise `DiagnosticError` for a plan without pools: it has nothing to do `what` with."""
     if not plan.pools:
@@ -56,18 +74,28 @@ def refuse_plan(code: str, message: str, path: str) -> NoReturn:
 
 def _found(plan: Plan, path: str) -> LoadedSpec:
     """Return the spec with the digest that a plan names: beside the plan, in the working folder, or in specs/."""
+    return _with_digest(plan, path) or usage_error(
+        "the spec of this plan is not beside it, here or in specs/, or it was changed; give it with --spec"
+    )
+
+
+def _with_digest(plan: Plan, path: str) -> LoadedSpec | None:
     from planner.pipeline import spec_digest
 
     nearby = (read_spec(str(file), None) for file in _near(Path(path).parent))
-    found = next((loaded for loaded in nearby if spec_digest(loaded) == plan.digests.spec), None)
-    if found is not None:
-        return found
-    return usage_error(
-        "the spec of this plan is not beside it, here or in specs/, or it was changed; give it with --spec"
-    )
+    return next((loaded for loaded in nearby if spec_digest(loaded) == plan.digests.spec), None)
+
+
+def _fleet_of(file: Path) -> str | None:
+    spec = read_spec(str(file), None).spec
+    return None if spec is None else spec.fleet
 
 
 def _near(home: Path) -> Iterator[Path]:
     folders = [home, *map(Path, SPEC_FOLDERS)]
     files = [f for folder in folders for f in sorted(folder.glob("**/*" if folder.name == "specs" else "*"))]
-    yield from [f for f in dict.fromkeys(files) if f.suffix in ENDINGS and f.is_file()][:MOST_FILES]
+    known: dict[Path, Path] = {}
+    for file in files:
+        if file.suffix in ENDINGS and file.is_file():
+            known.setdefault(file.resolve(), file)
+    yield from list(known.values())[:MOST_FILES]

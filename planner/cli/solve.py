@@ -19,6 +19,7 @@ from planner.cli.exits import ExitCode, first_of
 from planner.cli.inputs import catalog_for, read_plan, read_spec, refuse, report
 from planner.cli.interrupts import asking_to_stop
 from planner.cli.options import (
+    AsOfOption,
     CatalogOption,
     Color,
     ColorOption,
@@ -58,7 +59,6 @@ class SecondOpinion(StrEnum):
     AICONFIGURATOR = "aiconfigurator"
 
 
-AsOfOption = Annotated[str | None, flag("--as-of", "Day that ages prices, waivers and ends.", metavar="DATE")]
 GapOption = Annotated[
     str | None, flag("--gap", "Distance from the proven bound to stop at, such as '0.1 %'.", metavar="SHARE")
 ]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from planner.diagnostics import Diagnostic, DiagnosticError, Span
 from planner.plan.schema import Plan
@@ -17,6 +17,11 @@ SIGNIFICANT_DIGITS = 12  # enough for any figure here, and below the noise of th
 ABSENT_WHEN_NULL = ("demand_by_period", "certificate", "infeasible", "preferred", "unsolved", "max_load_factor")
 ABSENT_FROM_POOLS_WHEN_NULL = ("workloads_by_period",)
 LARGEST_FILE_BYTES = 50_000_000
+
+
+def text_of(record: BaseModel) -> str:
+    """Return a record as JSON text: keys in the order of its schema, one form for every number."""
+    return _text(_rounded(record.model_dump(mode="json")))
 
 
 def dump(plan: Plan) -> str:

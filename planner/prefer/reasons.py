@@ -90,7 +90,14 @@ def _demand(problem: FleetProblem, replicas: Mapping[str, int], running: Running
         if routing.load >= FULL_LOAD:
             served = {w for c in problem.columns if replicas.get(c.name, 0) > 0 for w in c.services}
             yield from (
-                Broken("demand", w, f"workload {w} of model {rule.model}: no pool serves it", "share", 1.0, 0.0)
+                Broken(
+                    "demand",
+                    w,
+                    f"workload {w} of model {rule.model}: no pool can serve it within its limits",
+                    "share",
+                    1.0,
+                    0.0,
+                )
                 for w in sorted(planned.keys() - served)
             )
             continue

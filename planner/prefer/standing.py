@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from planner.candidates.types import Candidate, CandidateTable, ResolvedWorkload
 from planner.physics.constants import SpeedConstants
-from planner.plan.assess import PoolLoad, missed
+from planner.plan.assess import LATENCY_RTOL, PoolLoad, assess_models, missed
 from planner.plan.pools import LoadedCandidate, pools_by_model
 from planner.plan.rerate import Settled, degraded
 from planner.prefer.broken import Broken
@@ -27,12 +27,14 @@ Kind = tuple[str, str, bool]
 class Standing:
     """A fleet on today's terms, None where it breaks something.
 
-    `rerouted` are the models whose traffic must be shared out otherwise than before for it to hold.
+    `rerouted` are the models whose traffic must be shared out otherwise than before for it to hold. `predicted_s` are latencies
+    by (workload, SLO key) of a fleet that breaks something, with today's demand in the shares that its pools had of it.
     """
 
     fleet: Fleet | None
     broken: tuple[Broken, ...] = ()
     rerouted: tuple[str, ...] = ()
+    predicted_s: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
 
 def standing(earlier: EarlierFleet, keeper: Keeper) -> Standing:
@@ -40,7 +42,9 @@ def standing(earlier: EarlierFleet, keeper: Keeper) -> Standing:
     found = keeper.standing()
     if isinstance(found, Fleet):
         return _as_it_runs(found, earlier, keeper.constants)
-    return Standing(None, (*found, *_missed_as_routed(earlier, keeper)))
+    loads = _as_routed(earlier, keeper.table)
+    missed_now = misses(keeper.table, loads, keeper.constants)
+    return Standing(None, (*found, *missed_now), (), _worst_s(keeper.table, loads, keeper.constants))
 
 
 def _as_it_runs(fleet: Fleet, earlier: EarlierFleet, constants: SpeedConstants) -> Standing:
@@ -150,9 +154,8 @@ def _after_losses(
     return [replace(b, reason=f"{b.reason}, after a loss") for b in found]
 
 
-def _missed_as_routed(earlier: EarlierFleet, keeper: Keeper) -> tuple[Broken, ...]:
-    """Return what the pools that run miss with today's demand in the shares that they had of it, where these are known."""
-    table = keeper.table
+def _as_routed(earlier: EarlierFleet, table: CandidateTable) -> dict[str, list[PoolLoad]]:
+    """Return the pools that run, by model, with today's demand in the shares that they had of it, where these are known."""
     shapes = {(c.shape.model, c.shape.name): c.shape for c in table.candidates}
     totals: Counter[str] = Counter()
     for pool in earlier.pools:
@@ -167,4 +170,19 @@ def _missed_as_routed(earlier: EarlierFleet, keeper: Keeper) -> tuple[Broken, ..
         }
         if shape is not None and rates and pool.max_num_seqs is not None:
             loads[pool.model].append(PoolLoad(pool.name, shape, pool.max_num_seqs, pool.replicas, rates))
-    return misses(table, loads, keeper.constants)
+    return dict(loads)
+
+
+def _worst_s(
+    table: CandidateTable, loads: Mapping[str, Sequence[PoolLoad]], constants: SpeedConstants
+) -> dict[tuple[str, str], float]:
+    """Return the largest predicted latency of any pool by (workload, SLO key), in seconds; none where queues grow without end."""
+    found: dict[tuple[str, str], float] = {}
+    endless: set[tuple[str, str]] = set()
+    for states in assess_models(table, loads, constants).values():
+        for state in states:
+            for key, seconds in state.latency_s.items():
+                found[key] = max(found.get(key, 0.0), seconds)
+            if state.overload > 1.0 + LATENCY_RTOL:
+                endless |= state.latency_s.keys()
+    return {key: seconds for key, seconds in sorted(found.items()) if key not in endless}

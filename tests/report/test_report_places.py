@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.report.places import locate
+from planner.spec.keys import locate
 from planner.spec import load_spec
 
 SPEC = """\

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from planner.plan.schema import Plan, PlanAssumption, PolicyResult
 from planner.report import figures
@@ -15,10 +15,15 @@ _SHARE_RULES = ("max_monthly_cost_increase", "min_latency_margin")
 
 def policies(plan: Plan) -> Block | None:
     """Return the outcome of every policy."""
-    if not plan.policies:
+    return policy_table(plan.policies)
+
+
+def policy_table(results: Sequence[PolicyResult]) -> Block | None:
+    """Return outcomes of policies as a table, None where there are none."""
+    if not results:
         return None
     columns = texts("Policy", "Rule", "Outcome", "Limit", "Actual", "In the spec")
-    return Table("Policies", columns, tuple(_policy(p) for p in plan.policies))
+    return Table("Policies", columns, tuple(_policy(p) for p in results))
 
 
 def _policy(policy: PolicyResult) -> tuple[str, ...]:
