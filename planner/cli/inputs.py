@@ -11,6 +11,7 @@ import typer
 
 from planner.cli.exits import ExitCode
 from planner.cli.streams import STANDARD, note, usage_error
+from planner.diagnostics import STANDARD_INPUT_NAME
 
 if TYPE_CHECKING:
     from planner.catalog import Catalog, UnknownName
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from planner.spec import LoadedSpec
     from planner.validation.stated import Stated
     from planner.validation.table import Measurements
-
-STANDARD_INPUT_NAME = "<stdin>"
 
 
 def read_spec(path: str, name: str | None) -> LoadedSpec:
@@ -150,7 +149,7 @@ def read_plan(path: str) -> Plan:
 def report(diagnostics: Iterable[Diagnostic], loaded: LoadedSpec | None = None) -> None:
     """Print diagnostics to standard error, with the lines of the spec that they are about."""
     from planner.diagnostics import sort_key
-    from planner.report.diagnostics import render_full
+    from planner.report.diagnostics.full import render_full
 
     lines = loaded.document.lines if loaded is not None and loaded.document is not None else ()
     sources = {loaded.path: lines} if loaded is not None else {}
