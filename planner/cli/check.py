@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planner.cli.exits import ExitCode
+from planner.cli.inputs import files_meant
 from planner.cli.options import CatalogOption, StdinNameOption, flag, is_file
 from planner.cli.streams import STANDARD, answer, check_writable, note, save, usage_error
 from planner.report.diagnostics import formats, render
@@ -52,7 +52,7 @@ def check(
     from planner.diagnostics import has_errors
     from planner.report.findings import all_diagnostics, summary
 
-    paths = _expand(specs)
+    paths = files_meant(specs, _ENDINGS, "YAML file")
     if catalog is not None and not (catalog / "catalog.yaml").is_file():
         usage_error(f"no catalog at {catalog}: it holds no catalog.yaml")
     target = out if out is not None and is_file(str(out)) else None
@@ -96,19 +96,3 @@ def check_file(
         except DiagnosticError as error:
             found.extend(error.diagnostics)
     return CheckedFile(source.path, source.lines, tuple(sorted(found, key=sort_key)))
-
-
-def _expand(specs: list[str]) -> list[str]:
-    """Return the files meant: folders by their YAML files, in sorted order, each once."""
-    paths: list[str] = []
-    for spec in specs:
-        if os.path.isdir(spec):
-            inside = sorted(str(p) for p in Path(spec).rglob("*") if p.suffix in _ENDINGS and p.is_file())
-            if not inside:
-                usage_error(f"no YAML file in {spec}")
-            paths.extend(inside)
-        elif spec == STANDARD or os.path.exists(spec):
-            paths.append(spec)
-        else:
-            usage_error(f"no such file: {spec}")
-    return list(dict.fromkeys(paths))

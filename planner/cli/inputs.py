@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -20,6 +21,25 @@ if TYPE_CHECKING:
     from planner.spec import LoadedSpec
     from planner.validation.stated import Stated
     from planner.validation.table import Measurements
+
+
+def files_meant(paths: Sequence[str], endings: tuple[str, ...], noun: str) -> list[str]:
+    """Return the files meant: folders by their files with these endings, in sorted order, each once.
+
+    Leaves with a usage error for paths that are not there, and folders without such a file.
+    """
+    found: list[str] = []
+    for path in paths:
+        if os.path.isdir(path):
+            inside = sorted(str(p) for p in Path(path).rglob("*") if p.name.endswith(endings) and p.is_file())
+            if not inside:
+                usage_error(f"no {noun} in {path}")
+            found.extend(inside)
+        elif path == STANDARD or os.path.exists(path):
+            found.append(path)
+        else:
+            usage_error(f"no such file: {path}")
+    return list(dict.fromkeys(found))
 
 
 def read_spec(path: str, name: str | None) -> LoadedSpec:
