@@ -12,14 +12,14 @@ from planner.cli.exits import ExitCode
 from planner.cli.inputs import files_meant
 from planner.cli.options import CatalogOption, StdinNameOption, flag, is_file
 from planner.cli.streams import STANDARD, answer, check_writable, note, save, usage_error
+from planner.diagnostics import DiagnosticError, has_errors, sort_key
 from planner.report.diagnostics import formats, render
+from planner.report.findings import CheckedFile, all_diagnostics, summary
 
 if TYPE_CHECKING:
     from planner.candidates.references import OpenCatalogs
-    from planner.report.findings import CheckedFile
 
 _ENDINGS = (".yaml", ".yml")
-
 
 CheckFormat = StrEnum("CheckFormat", formats())  # type: ignore[misc]  # one member per module of the folder
 
@@ -49,8 +49,6 @@ def check(
     Example: planner check specs/prod.yaml
     """
     from planner.candidates.references import OpenCatalogs
-    from planner.diagnostics import has_errors
-    from planner.report.findings import all_diagnostics, summary
 
     paths = files_meant(specs, _ENDINGS, "YAML file")
     if catalog is not None and not (catalog / "catalog.yaml").is_file():
@@ -77,8 +75,6 @@ def check_file(
 ) -> CheckedFile:
     """Check one file. `opener` keeps the catalogs of other files open."""
     from planner.candidates.references import OpenCatalogs, check_references, open_catalog
-    from planner.diagnostics import DiagnosticError, sort_key
-    from planner.report.findings import CheckedFile
     from planner.source import read_source
     from planner.spec import load_spec
 
