@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ import typer
 
 from planner.cli.exits import ExitCode
 from planner.cli.streams import STANDARD, note, usage_error
+from planner.diagnostics import STANDARD_INPUT_NAME
 
 if TYPE_CHECKING:
     from planner.catalog import Catalog, UnknownName
@@ -20,7 +22,24 @@ if TYPE_CHECKING:
     from planner.validation.stated import Stated
     from planner.validation.table import Measurements
 
-STANDARD_INPUT_NAME = "<stdin>"
+
+def files_meant(paths: Sequence[str], endings: tuple[str, ...], noun: str) -> list[str]:
+    """Return the files meant: folders by their files with these endings, in sorted order, each once.
+
+    Leaves with a usage error for paths that are not there, and folders without such a file.
+    """
+    found: list[str] = []
+    for path in paths:
+        if os.path.isdir(path):
+            inside = sorted(str(p) for p in Path(path).rglob("*") if p.name.endswith(endings) and p.is_file())
+            if not inside:
+                usage_error(f"no {noun} in {path}")
+            found.extend(inside)
+        elif path == STANDARD or os.path.exists(path):
+            found.append(path)
+        else:
+            usage_error(f"no such file: {path}")
+    return list(dict.fromkeys(found))
 
 
 def read_spec(path: str, name: str | None) -> LoadedSpec:
@@ -150,7 +169,7 @@ def read_plan(path: str) -> Plan:
 def report(diagnostics: Iterable[Diagnostic], loaded: LoadedSpec | None = None) -> None:
     """Print diagnostics to standard error, with the lines of the spec that they are about."""
     from planner.diagnostics import sort_key
-    from planner.report.diagnostics import render_full
+    from planner.report.diagnostics.full import render_full
 
     lines = loaded.document.lines if loaded is not None and loaded.document is not None else ()
     sources = {loaded.path: lines} if loaded is not None else {}

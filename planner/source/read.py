@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.diagnostics import Diagnostic
+from planner.diagnostics import STANDARD_INPUT_NAME, Diagnostic
 from planner.source.parse import MAX_SOURCE_BYTES, too_large
 from planner.source.text import decode, split_lines, without_byte_order_mark
 
@@ -32,7 +32,7 @@ def read_source(path: str, name: str | None = None) -> Source:
 
     Raises OSError when the path cannot be opened; what is inside only leads to diagnostics.
     """
-    shown = name or ("<stdin>" if path == STANDARD_INPUT else path)
+    shown = name or (STANDARD_INPUT_NAME if path == STANDARD_INPUT else path)
     data = _read_bytes(path)
     if len(data) > MAX_SOURCE_BYTES:
         return Source(shown, None, (too_large(shown),))
