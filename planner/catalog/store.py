@@ -256,6 +256,10 @@ class Catalog:
             total.update(content)
         return f"sha256:{total.hexdigest()}"
 
+    def file_digests(self) -> dict[str, str]:
+        """Return `sha256:...` of the bytes of each file of the catalog by its path inside it, sorted."""
+        return {name: f"sha256:{hashlib.sha256(read_bytes(path)).hexdigest()}" for name, path in self.files().items()}
+
     def files(self) -> dict[str, Path]:
         """Return all files of the catalog by their path inside it, sorted."""
         found = {
