@@ -216,6 +216,8 @@ class NodePlan(Record):
     offer: str
     provider: str
     region: str
+    country: str | None = None
+    """ISO code of two letters; absent where it is not known."""
     instance: str
     gpu: str
     gpus_per_node: int
@@ -271,8 +273,18 @@ class PlanAssumption(Record):
     source: str
 
 
+class PolicyWaiver(Record):
+    """The exception that a policy has."""
+
+    reason: str
+    by: str
+    until: str
+    """Last day on which it holds."""
+    expired: bool
+
+
 class PolicyResult(Record):
-    """Outcome of one policy; `path` is its place in the spec."""
+    """Outcome of one policy. What its numbers count is part of the rule: USD per month or per million tokens, shares, days."""
 
     id: str
     rule: str
@@ -280,6 +292,13 @@ class PolicyResult(Record):
     limit: float | str | None
     actual: float | str | None
     path: str
+    """Its place in its file."""
+    at: str | None = None
+    """What has the actual value: a workload with its limit, an offer, a pool, a part of the cost; absent for the whole fleet."""
+    file: str | None = None
+    """File of the policy; absent for the spec of the plan."""
+    waiver: PolicyWaiver | None = None
+    """Its exception, whether needed or not; absent without one."""
 
 
 class Digests(Record):
