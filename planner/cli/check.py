@@ -74,7 +74,7 @@ def check_file(
     from planner.candidates.references import check_references, open_catalog
     from planner.diagnostics import DiagnosticError, sort_key
     from planner.source import read_source
-    from planner.spec import load_spec
+    from planner.spec import is_policy_file, load_spec
 
     try:
         source = read_source(path, stdin_filename if path == STANDARD else None)
@@ -83,6 +83,8 @@ def check_file(
     if source.text is None:
         return list(source.diagnostics), source.path, ()
     loaded = load_spec(source.text, source.path)
+    if loaded.document is not None and is_policy_file(loaded.document):
+        return _check_policies(source.text, source.path, catalog), source.path, source.lines
     found = list(loaded.diagnostics)
     if loaded.document is None:
         return found, source.path, source.lines
@@ -91,6 +93,22 @@ def check_file(
     except DiagnosticError as error:
         found.extend(error.diagnostics)
     return sorted(found, key=sort_key), source.path, source.lines
+
+
+def _check_policies(text: str, path: str, folder: Path | None) -> list[Diagnostic]:
+    """Check a file of policies, which has no catalog of its own: the nearest one upward, else the shipped one."""
+    from planner.candidates.references import check_policy_references
+    from planner.catalog import Catalog, find_catalog
+    from planner.diagnostics import DiagnosticError, sort_key
+    from planner.spec import load_policies
+
+    loaded = load_policies(text, path)
+    try:
+        catalog = Catalog.open(folder or find_catalog(Path(path).parent))
+        named = check_policy_references(loaded, catalog)
+    except DiagnosticError as error:
+        named = error.diagnostics
+    return sorted([*loaded.diagnostics, *named], key=sort_key)
 
 
 def _expand(specs: list[str]) -> list[str]:

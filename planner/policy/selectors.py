@@ -41,7 +41,7 @@ def matching(selector: PolicySelector, facts: PlanFacts) -> Iterator[str]:
         return
     for pool in facts.plan.pools:
         if has_formats(selector, pool) and (not selector.names_nodes or any(_may_lie_on(pool, n) for n in nodes)):
-            yield f"{pool.name} ({pool.weights}, KV {pool.kv_cache})"
+            yield _pool(pool)
 
 
 def failing(selector: PolicySelector, facts: PlanFacts) -> Iterator[str]:
@@ -55,7 +55,7 @@ def failing(selector: PolicySelector, facts: PlanFacts) -> Iterator[str]:
             yield node.offer
     for pool in facts.plan.pools:
         if not has_formats(selector, pool):
-            yield f"{pool.name} ({pool.weights}, KV {pool.kv_cache})"
+            yield _pool(pool)
 
 
 def has_formats(selector: PolicySelector, pool: Pool) -> bool:
@@ -63,6 +63,10 @@ def has_formats(selector: PolicySelector, pool: Pool) -> bool:
     return (not selector.weights or pool.weights in selector.weights) and (
         not selector.kv_cache or pool.kv_cache in selector.kv_cache
     )
+
+
+def _pool(pool: Pool) -> str:
+    return f"{pool.name} ({pool.weights} with {pool.kv_cache} KV)"
 
 
 def _may_lie_on(pool: Pool, node: Bought) -> bool:

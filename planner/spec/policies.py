@@ -187,6 +187,8 @@ class PolicySpec(Section):
 class PolicyFile(Section):
     """A file of policies beside the specs, owned by those who review them."""
 
+    TITLE: ClassVar[str] = "a file of policies"
+
     version: Annotated[int, SpecVersion()] = SPEC_VERSION
     """Version of this grammar: 1."""
     policies: tuple[PolicySpec, ...]

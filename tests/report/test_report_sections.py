@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 from stored import infeasible_origin, stored
 
-from planner.plan.schema import Period, Plan, PlanAssumption, PolicyResult, Pool, Preferred, PreferredChange
+from planner.plan.schema import (
+    Period,
+    Plan,
+    PlanAssumption,
+    PolicyResult,
+    PolicyWaiver,
+    Pool,
+    Preferred,
+    PreferredChange,
+)
 from planner.report import explain, table
 from planner.report.sections.notes import assumptions
 from planner.report.sections.pools import layout
@@ -62,6 +71,35 @@ def test_policies_by_outcome() -> None:
         ["cap", "max_monthly_cost", "DENY", "$100", "$120", "policies[0]"],
         ["t4", "forbid", "waived", "gpus", "T4", "T4", "policies[1]"],
         ["up", "max_monthly_cost_increase", "warn", "15", "%", "20", "%", "policies[2]"],
+    ]
+
+
+def test_policies_say_what_they_count_who_waived_them_and_where_they_stand() -> None:
+    until = {"by": "ops\x1b[2J", "until": "2027-01-31"}
+    results = [
+        PolicyResult(
+            id="margin", rule="min_latency_margin", outcome="waived", limit=0.05, actual=0.0496, path="policies[0]",
+            at="chat ttft_p95", file="org.yaml", waiver=PolicyWaiver(reason="launch", expired=False, **until),
+        ),
+        PolicyResult(
+            id="age", rule="max_price_age", outcome="deny", limit=30.0, actual=31.0, path="policies[1]", at="aws/x",
+            waiver=PolicyWaiver(reason="a | b", expired=True, **until),
+        ),
+        PolicyResult(id="mtok", rule="max_cost_per_million_tokens", outcome="ok", limit=0.8, actual=0.05, path="p"),
+        PolicyResult(id="new", rule="of_a_later_release", outcome="ok", limit=0.8, actual="x", path="p"),
+        PolicyResult(id="all", rule="forbid", outcome="deny", limit="gpus: T4", actual=", ".join("abcdefgh"), path="p"),
+    ]  # fmt: skip
+    text = table.render(stored("prod").model_copy(update={"policies": tuple(results)}))
+    lines = [" ".join(line.split()) for line in text.partition("\nPolicies\n")[2].splitlines()[1:8]]
+
+    assert lines == [
+        "margin min_latency_margin waived 5 % 4.96 %: chat ttft_p95 org.yaml policies[0]",
+        "age max_price_age DENY 30 days 31 days: aws/x policies[1]",
+        "mtok max_cost_per_million_tokens ok $0.80/Mtok $0.05/Mtok p",
+        "new of_a_later_release ok 0.8 x p",
+        "all forbid DENY gpus: T4 a, b, c, d, e, f and 2 more p",
+        "margin: waived until 2027-01-31, that day included, by ops\ufffd[2J: launch",
+        "age: the waiver until 2027-01-31 has expired. By ops\ufffd[2J: a | b",
     ]
 
 

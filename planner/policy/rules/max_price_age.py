@@ -12,7 +12,7 @@ from planner.units import SECONDS_PER_DAY
 
 OWN_PRICES = "own prices only"
 UNDATED = "unknown"
-_DATE = re.compile(r"(\d{4})(?:-(\d{2}))?(?:-(\d{2}))?", re.ASCII)
+_DATE = re.compile(r"(\d{4})(?:-(\d{2})(?!\d))?(?:-(\d{2})(?!\d))?", re.ASCII)
 
 
 def check(policy: PolicySpec, facts: PlanFacts) -> Finding:

@@ -9,8 +9,9 @@ from planner.report.sections.commitments import commitments
 from planner.report.sections.headline import headline
 from planner.report.sections.infeasible import infeasible
 from planner.report.sections.nodes import nodes
-from planner.report.sections.notes import assumptions, excluded, policies, rejections
+from planner.report.sections.notes import assumptions, excluded, rejections
 from planner.report.sections.periods import by_period, periods
+from planner.report.sections.policies import policies
 from planner.report.sections.pools import limits, measurements, memory, pools, predictions
 from planner.report.sections.preferred import preferred
 from planner.report.sections.workloads import latency, workloads
