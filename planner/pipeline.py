@@ -24,6 +24,7 @@ from planner.explain.infeasible import explain_infeasible
 from planner.explain.trials import WAY_GAP, Trials, unserved
 from planner.explain.written import with_changes
 from planner.physics.constants import SpeedConstants
+from planner.plan.api import with_apis
 from planner.plan.audit import audit, in_words
 from planner.plan.build import (
     Context,
@@ -180,7 +181,9 @@ def make_plan(
         plan = with_preferred(
             plan, Preferred(plan=earlier.digest, outcome="not_possible", stay_within=within, reasons=reasons)
         )
-    return plan if plan.objective is None else _judged(plan, spec, catalog, options, earlier)
+    if plan.objective is None:
+        return plan
+    return _judged(with_apis(plan, table.workloads), spec, catalog, options, earlier)
 
 
 def _judged(plan: Plan, spec: FleetSpec, catalog: Catalog, options: Options, earlier: EarlierFleet | None) -> Plan:

@@ -182,6 +182,30 @@ class SloCheck(Record):
     """Share of the limit that is left."""
 
 
+class ApiComparison(Record):
+    """A workload on this fleet against the API that its spec names, at the rate that its money per token is computed at.
+
+    Only money is compared. The cost of the fleet is held fixed at what is planned.
+    """
+
+    name: str | None
+    cached_input_share: float
+    """Share of prompt tokens at the price of cached ones."""
+    usd_per_request: float
+    """Price of a request of mean length on the API."""
+    requests_per_s: float
+    """Mean rate, or the peak where there is no mean."""
+    usd_per_month: float
+    """What the API takes at that rate."""
+    self_hosted_usd_per_month: float
+    """Its share of all that is paid for the fleet, idle nodes included, by what it costs without them."""
+    cheaper: Literal["self", "api"]
+    break_even_requests_per_s: float
+    """Mean rate at which the API takes as much as the fleet."""
+    break_even_utilization: float
+    """That rate as a share of the most that the fleet carries, all hours grown alike; above 1 the API is always cheaper."""
+
+
 class WorkloadPlan(Record):
     """What a workload asks for and what it gets."""
 
@@ -200,6 +224,8 @@ class WorkloadPlan(Record):
     """Rate that the money per token is computed at."""
     next_step_requests_per_s: float
     """Demand, without headroom, above which this fleet no longer holds every rule: the next node is due there."""
+    api: ApiComparison | None = None
+    """What an API would cost; absent for workloads that are not compared."""
 
 
 class PriceTag(Record):

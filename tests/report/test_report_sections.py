@@ -8,6 +8,7 @@ import pytest
 from stored import infeasible_origin, stored
 
 from planner.plan.schema import (
+    ApiComparison,
     Period,
     Plan,
     PlanAssumption,
@@ -245,3 +246,21 @@ def test_what_became_of_the_preferred_fleet() -> None:
         "  offer �[2J is not in the supply any more.",
         "  The best fleet would save $0.15 per hour (2 % of its own cost); up to 2 % more is allowed.",
     ]
+
+
+def test_workloads_against_an_api() -> None:
+    """Above capacity, at peak for want of a mean, and beside what is committed: all is said."""
+    api = ApiComparison(
+        name="big\x1b|one", cached_input_share=0.4, usd_per_request=1e-3, requests_per_s=10.0, usd_per_month=26280.0,
+        self_hosted_usd_per_month=52560.0, cheaper="api", break_even_requests_per_s=20.0, break_even_utilization=1.34,
+    )  # fmt: skip
+    plan = stored("prod")
+    workloads = tuple(w.model_copy(update={"api": api}) if w.name == "completion" else w for w in plan.workloads)
+    text = table.render(plan.model_copy(update={"workloads": workloads})).partition("\nAgainst an API\n")[2]
+    row = text.splitlines()[1].split()
+
+    assert row == ["completion", "big�|one", "10", "peak", "26,280", "27,702", "52,560", "the", "API", "20", "134", "%"]
+    assert "above 100 % the API is cheaper" in " ".join(text.split())
+    assert "At peak: the spec gives no mean rate" in text
+    assert "Whatever is committed is paid until it ends" in text
+    assert "\nAgainst an API\n" not in table.render(plan)

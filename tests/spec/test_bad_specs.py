@@ -15,6 +15,10 @@ FOLDER = Path(__file__).parents[1] / "data" / "bad_specs"
 EXPECTED = (
     ("alias_bomb", "yaml/alias-expansion", 6, 22, "aliases expand to more than 500,000 values"),
     ("ambiguous_gpu", "catalog/ambiguous-gpu", 15, 60, "GPU `h100` could be one of 3"),
+    ("api_cached_dearer", "spec/out-of-range", 13, 55, "cached tokens cost more than other prompt tokens"),
+    ("api_for_nothing", "spec/out-of-range", 13, 46, "generated tokens have a price"),
+    ("api_price_of_what", "spec/unknown-unit", 13, 31, "`USD/ktok` is not a unit of money per million tokens"),
+    ("api_without_output", "spec/missing-key", 13, 5, "`compare_api` lacks `output`"),
     ("bad_date", "spec/bad-date", 16, 19, "`2026-02-30` is not a date"),
     ("bad_name", "spec/bad-text", 4, 3, "`ch?at` cannot be a name"),
     ("bad_name", "spec/unknown-model", 7, 12, "`chat` is not under `models`"),

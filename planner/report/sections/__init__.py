@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planner.plan.schema import Plan
 from planner.report.content import Block, Origin
+from planner.report.sections.api import api
 from planner.report.sections.certificate import certificate, certified_latency
 from planner.report.sections.commitments import commitments
 from planner.report.sections.headline import headline
@@ -26,6 +27,7 @@ SECTIONS = (
     by_period,
     commitments,
     workloads,
+    api,
     latency,
     certified_latency,
     predictions,
