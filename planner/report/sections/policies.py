@@ -42,18 +42,21 @@ def _policy(result: PolicyResult) -> tuple[str, ...]:
 
 def limit_and_actual(result: PolicyResult) -> tuple[str, str]:
     """Return what a policy allows and what there is, with their unit; with all digits where fewer look the same."""
-    rule = all_rules().get(result.rule)
-    unit = _UNITS[rule.unit if rule is not None else "words"]
-    limit, actual = (_quantity(value, unit.short) for value in (result.limit, result.actual))
+    limit, actual = (written(result.rule, value) for value in (result.limit, result.actual))
     if limit == actual and result.limit != result.actual:
-        return _quantity(result.limit, unit.exact), _quantity(result.actual, unit.exact)
+        return written(result.rule, result.limit, exactly=True), written(result.rule, result.actual, exactly=True)
     return limit, actual
 
 
-def _quantity(value: float | str | None, write: Callable[[float], str]) -> str:
+def written(rule: str, value: float | str | None, exactly: bool = False) -> str:
+    """Return a limit or an actual value of a rule with the rule's unit; names that are many are cut short."""
     if value is None:
         return "-"
-    return figures.listed(figures.visible(value).split(", ")) if isinstance(value, str) else write(value)
+    if isinstance(value, str):
+        return figures.listed(figures.visible(value).split(", "))
+    known = all_rules().get(rule)
+    short, exact = _UNITS[known.unit if known is not None else "words"]
+    return exact(value) if exactly else short(value)
 
 
 def _exact(value: float) -> str:
