@@ -45,9 +45,9 @@ def compare(
 ) -> ApiComparison:
     """Compare a workload with an API at the rate that its money per token is computed at.
 
-    `paid` is what the fleet pays for it in USD per month. It is held fixed: the break-even rate is the one at which the API
-    costs as much, R = paid / (3600 h c), with h hours per month and c USD per request. Its share of what the fleet carries
-    is against the mean rate at which demand, grown alike in all hours, reaches the capacity.
+    `paid` is what the fleet pays for it in USD per month. It is held fixed: the break-even rate is the one at which the
+    API costs as much, R = paid / (3600 h c), with h hours per month and c USD per request. Its share of what the fleet
+    carries is against the mean rate at which demand, grown alike in all hours, reaches the capacity.
     """
     cached = workload.spec.traffic.cached_input_share()
     usd_per_request = usd_per_request_of(prices, workload.mean_input_tokens, cached, workload.mean_output_tokens)

@@ -1,7 +1,7 @@
 """What a change does to policies: which it adds, removes and edits, and whether that loosens them.
 
-A policy is loosened where some plan may pass that did not, and tightened where some plan no longer passes; an edit can do
-both. A change cannot loosen its own policies: `both_sides` judges it by those of before and after together.
+A policy is loosened where some plan may pass that did not, and tightened where some plan no longer passes; an edit can
+do both. A change cannot loosen its own policies: `both_sides` judges it by those of before and after together.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def edits(old: Sequence[PlacedPolicy], new: Sequence[PlacedPolicy]) -> tuple[Pol
 def both_sides(old: Sequence[PlacedPolicy], new: Sequence[PlacedPolicy]) -> tuple[PlacedPolicy, ...]:
     """Return what a change is judged by: all policies of after, and those of before that are not the same there.
 
-    So the stricter of both wins, and a waiver that the change itself adds or prolongs does not waive until it is merged.
+    So the stricter of both wins, and a waiver that the change itself adds or prolongs does not waive before it is
+    merged.
     """
     kept = [after.policy for after in new]
     return (*new, *(before for before in old if before.policy not in kept))

@@ -20,7 +20,7 @@ ROUNDED_DIGITS = 9  # a saved plan has twelve, and a limit is to hold in the pla
 
 @dataclass(frozen=True)
 class Finding:
-    """What a rule found: whether it holds (None: nothing to judge), the limit, the actual value, and what that is of."""
+    """What a rule found: whether it holds (None: nothing to judge), limit and actual value, and what has the latter."""
 
     holds: bool | None
     limit: float | str
@@ -30,7 +30,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule of the grammar. `is_looser(old, new)` tells whether the new policy lets some plan pass that the old does not."""
+    """A rule of the grammar. `is_looser(old, new)` tells whether some plan may pass the new policy and not the old one."""
 
     name: str
     unit: Unit

@@ -45,7 +45,7 @@ class WaiveSpec(Section):
 
 
 class PolicySelector(Selector):
-    """What a policy is about: nodes that are paid for, and formats of the pools. Every list that is given must match."""
+    """What a policy is about: nodes that are paid for, formats of the pools. Every list that is given must match."""
 
     weights: WeightFormats = ()
     """Weight formats of pools."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
+from pathlib import Path
 
 import pytest
 from judging import AS_OF, judged, only, policies_of, prod
@@ -12,7 +14,7 @@ from planner.plan.build import with_policies
 from planner.plan.io import dump, loads
 from planner.policy import PlanFacts, denies, evaluate
 from planner.policy.rule import all_rules
-from planner.spec import PolicySpec
+from planner.spec import PolicySpec, load_policies
 
 LAST_DAY = date(2027, 1, 31)
 WAIVE = "waive: {reason: launch, by: ops, until: 2027-01-31}"
@@ -74,6 +76,14 @@ def test_plans_of_older_releases_keep_their_bytes() -> None:
     assert "waiver" not in saved
     assert "country" not in saved
     assert prod().digests.plan in saved
+
+
+def test_the_examples_of_the_manual_are_right() -> None:
+    page = (Path(__file__).parents[2] / "planner" / "manual" / "policies.md").read_text(encoding="utf-8")
+    examples = [load_policies(text, "policies.md") for text in re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S)]
+    assert [found.diagnostics for found in examples] == [(), ()]
+    rules = re.findall(r"^\| `([^`…]+)` \|", page, re.M)
+    assert load_policies("policies:\n" + "".join(f"  - {{{rule}}}\n" for rule in rules), "rules").diagnostics == ()
 
 
 def test_every_rule_of_the_grammar_has_a_module() -> None:

@@ -1,4 +1,4 @@
-"""Selected nodes, or those of every single provider, region, country, GPU or term, take no more than this share of the cost."""
+"""Selected nodes, or every single provider, region, country, GPU or term, take no more than this share of the cost."""
 
 from __future__ import annotations
 

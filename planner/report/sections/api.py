@@ -7,13 +7,14 @@ from planner.report import figures
 from planner.report.content import Block, Table, numbers, texts
 
 _MONEY = (
-    "Used: cost of the nodes that the workload lies on, by its share of their time. Paid: with its share of nodes that idle; over "
-    "all workloads, everything that is paid."
+    "Used: cost of the nodes that the workload lies on, by its share of their time. Paid: with its share of nodes that "
+    "idle; over all workloads, everything that is paid."
 )
 _BREAK_EVEN = (
-    "Break-even: mean rate at which the API costs what this fleet, as planned, is paid for the workload. Of capacity: that rate as "
-    "a share of the most that this fleet carries of it, the day keeping its shape; above 100 % the API is cheaper at any load "
-    "that this fleet carries. Nodes are whole: a smaller load may do with a smaller fleet, which only a plan for it can tell."
+    "Break-even: mean rate at which the API costs what is paid for the workload on this fleet as planned. Of capacity: "
+    "that rate as a share of the most that this fleet carries of it, the day keeping its shape; above 100 % the API is "
+    "cheaper at any load that this fleet carries. Nodes are whole: a smaller load may do with a smaller fleet, which only "
+    "a plan for it can tell."
 )
 _AT_PEAK = (
     "At peak: the spec gives no mean rate, and an API is paid for what is used: with a mean, as in `rate: {peak: 12 req/s, "
@@ -30,12 +31,8 @@ def api(plan: Plan) -> Block | None:
     rows = [_row(workload, workload.api) for workload in plan.workloads if workload.api is not None]
     if not rows:
         return None
-    columns = (
-        texts("Workload", "API")
-        + numbers("req/s")
-        + texts("At")
-        + numbers("API $/month", "Used $/month", "Paid $/month")
-    )
+    columns = texts("Workload", "API") + numbers("req/s") + texts("At")
+    columns += numbers("API $/month", "Used $/month", "Paid $/month")
     columns += texts("Cheaper") + numbers("Break-even req/s", "Of capacity")
     notes = [_MONEY, _BREAK_EVEN, _NOT_COMPARED]
     if any(w.api is not None and w.at == "peak" for w in plan.workloads):
