@@ -16,7 +16,7 @@ from planner.candidates.hours import hour_assumptions, periods_of
 from planner.candidates.knowledge import Knowledge
 from planner.candidates.periods import Expanded, expanded
 from planner.candidates.table import NOTHING_RUNS, Memo, build_table
-from planner.candidates.types import CandidateTable, PricedOffer
+from planner.candidates.types import CandidateTable
 from planner.catalog import Catalog
 from planner.choose import Best, Chosen, Clock, Progress, Search, choose, choose_certified
 from planner.diagnostics import DiagnosticError
@@ -26,6 +26,7 @@ from planner.explain.infeasible import explain_infeasible
 from planner.explain.trials import WAY_GAP, Trials, unserved
 from planner.explain.written import with_changes
 from planner.physics.constants import SpeedConstants
+from planner.plan.api import with_apis
 from planner.plan.audit import audit, in_words
 from planner.plan.build import (
     Context,
@@ -33,6 +34,7 @@ from planner.plan.build import (
     build_plan_of_periods,
     infeasible_plan,
     with_certificate,
+    with_policies,
     with_preferred,
 )
 from planner.plan.figures import Violation
@@ -42,9 +44,8 @@ from planner.plan.growth import growth_of
 from planner.plan.io import sha256
 from planner.plan.periods import growth_in, in_period
 from planner.plan.pools import draft_pools, pool_shape
-from planner.plan.schema import Digests, InfeasibleReport, Plan, PolicyResult, Preferred, Versions
-from planner.policy import evaluate
-from planner.policy.facts import PlanFacts
+from planner.plan.schema import Digests, InfeasibleReport, Plan, Preferred, Versions
+from planner.policy import PlacedPolicy, PlanFacts, evaluate, placed
 from planner.prefer.broken import Broken
 from planner.prefer.changes import changes_between
 from planner.prefer.earlier import EarlierFleet, PreferredPlan, deployed_fleet, on_nodes
@@ -78,6 +79,7 @@ class Options:
 
     The fleet of `prefer`, by default what the spec says is deployed, is kept where it holds and the best one saves no more
     than `stay_within`, by default the spec's. Without `tries_any_mix`, pools that workloads share keep to mixes that are rated. With `certify`, the fleet is replayed so, and tightened until it holds.
+    `policies` are judged beside those of the spec.
     """
 
     as_of: date | None = None
@@ -89,6 +91,7 @@ class Options:
     periods: int | None = None
     certify: Settings | None = None
     tries_any_mix: bool = True
+    policies: tuple[PlacedPolicy, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -151,7 +154,16 @@ def make_plan(
         plan = with_preferred(
             plan, Preferred(plan=earlier.digest, outcome="not_possible", stay_within=within, reasons=reasons)
         )
-    return plan
+    if plan.objective is None:
+        return plan
+    return _judged(with_apis(plan, ground.table.workloads), ground, options)
+
+
+def _judged(plan: Plan, ground: _Ground, options: Options) -> Plan:
+    """Return a plan with the outcome of the policies of its spec and of others; the fleet that runs is the baseline."""
+    before = None if ground.earlier is None else ground.earlier.usd_per_month
+    facts = PlanFacts(plan, ground.catalog, date.fromisoformat(plan.as_of), before)
+    return with_policies(plan, evaluate((*placed(ground.spec.policies), *options.policies), facts))
 
 
 @dataclass(frozen=True)
@@ -193,7 +205,7 @@ def stand(prepared: Prepared, options: Options) -> Stood:
     if found.fleet is None:
         broken = tuple(dict.fromkeys(_by_period(b, ground.context) for b in found.broken))
         return replace(stood, broken=broken, predicted_s=_in_any_period(found.predicted_s, whole))
-    plan = _planned(ground, whole, Best(found.fleet, "unproven", ()), found.fleet)
+    plan = _judged(_planned(ground, whole, Best(found.fleet, "unproven", ()), found.fleet), ground, options)
     rerouted = sorted({_base(name, whole) for name in found.rerouted})
     return replace(stood, plan=plan, rerouted=tuple(rerouted))
 
@@ -407,10 +419,8 @@ def _planned_at_peak(ground: _Ground, best: Best, fleet: Fleet) -> Plan:
     found, catalog, constants = fleet.found, ground.catalog, ground.knowledge.constants
     table = replace(found.table, assumptions=(*ground.context.table.assumptions, *best.rerated))
     context = replace(ground.context, table=table)
-    bought = [o for o in table.supply.offers if o.name in fleet.packing.count()]
-    policies = _policies(ground, fleet.usd_per_h, bought)
     drafts = draft_pools(table, found.pools, constants)
-    plan = build_plan(context, found.problem, found.solution, fleet.packing, drafts, constants, best.status, policies)
+    plan = build_plan(context, found.problem, found.solution, fleet.packing, drafts, constants, best.status)
     _refuse(audit(plan, ground.spec, table, catalog, constants, found.reroutes))
     return plan
 
@@ -426,14 +436,11 @@ def _planned_by_period(ground: _Ground, whole: Expanded, best: Best, fleet: Flee
         about = replace(context, spec=part.spec, table=own.table)
         drafts = draft_pools(own.table, own.pools, constants)
         least = growth_in(part, growth)
-        plan = build_plan(about, own.problem, own.solution, nodes, drafts, constants, best.status, (), least)
+        plan = build_plan(about, own.problem, own.solution, nodes, drafts, constants, best.status, least)
         _refuse(audit(plan, part.spec, own.table, catalog, constants, own.reroutes), part.period.name)
         parts.append(PeriodPlan(part.period, plan))
     context = replace(context, table=replace(context.table, assumptions=(*context.table.assumptions, *best.rerated)))
-    names = {node.offer for part in parts for node in part.plan.nodes}
-    bought = [o for o in context.table.supply.offers if o.name in names]
-    policies = _policies(ground, fleet.usd_per_h, bought)
-    plan = build_plan_of_periods(context, found.problem, found.solution, parts, best.status, policies)
+    plan = build_plan_of_periods(context, found.problem, found.solution, parts, best.status)
     _refuse(audit_fold(plan, parts, ground.spec, context.table, catalog))
     return plan
 
@@ -468,13 +475,6 @@ def _stay_within(spec: FleetSpec, options: Options) -> float:
     return spec.planning.stay_within if options.stay_within is None else options.stay_within
 
 
-def _policies(ground: _Ground, usd_per_h: float, bought: Sequence[PricedOffer]) -> tuple[PolicyResult, ...]:
-    """Check the policies on a fleet, against what the fleet costs that runs."""
-    spec, before = ground.spec, None if ground.earlier is None else ground.earlier.usd_per_month
-    facts = PlanFacts(usd_per_h * spec.planning.hours_per_month, bought, ground.catalog, before)
-    return evaluate(spec, facts, ground.context.as_of)
-
-
 def _refuse(violations: tuple[Violation, ...], period: str = "") -> None:
     """Refuse a plan that its audit finds wrong, in a period where one is named."""
     if violations:
@@ -500,6 +500,7 @@ def _digests(prepared: Prepared, as_of: date, options: Options) -> Digests:
     kept = f"\n{options.prefer.plan.digests.plan} {options.stay_within}" if options.prefer is not None else ""
     kept += f"\n{options.periods} periods" if options.periods is not None else ""
     kept += f"\n{options.certify.text()}" if options.certify is not None else ""
+    kept += "".join(f"\n{each.file} {each.path} {each.policy.model_dump_json()}" for each in options.policies)
     inputs = sha256(f"{spec}\n{catalog}\n{as_of.isoformat()}\n{options.gap}\n{__version__}{brought}{kept}")
     return Digests(spec=spec, catalog=catalog, calibration=calibration, inputs=inputs, plan="")
 

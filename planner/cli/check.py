@@ -12,7 +12,7 @@ from planner.cli.exits import ExitCode
 from planner.cli.inputs import files_meant
 from planner.cli.options import CatalogOption, StdinNameOption, flag, is_file
 from planner.cli.streams import STANDARD, answer, check_writable, note, save, usage_error
-from planner.diagnostics import DiagnosticError, has_errors, sort_key
+from planner.diagnostics import Diagnostic, DiagnosticError, has_errors, sort_key
 from planner.report.diagnostics import formats, render
 from planner.report.findings import CheckedFile, all_diagnostics, summary
 
@@ -76,7 +76,7 @@ def check_file(
     """Check one file. `opener` keeps the catalogs of other files open."""
     from planner.candidates.references import OpenCatalogs, check_references, open_catalog
     from planner.source import read_source
-    from planner.spec import load_spec
+    from planner.spec import is_policy_file, load_spec
 
     try:
         source = read_source(path, stdin_filename if path == STANDARD else None)
@@ -85,6 +85,8 @@ def check_file(
     if source.text is None:
         return CheckedFile(source.path, (), source.diagnostics)
     loaded = load_spec(source.text, source.path)
+    if loaded.document is not None and is_policy_file(loaded.document):
+        return CheckedFile(source.path, source.lines, _check_policies(source.text, source.path, catalog))
     found = list(loaded.diagnostics)
     if loaded.document is not None:
         try:
@@ -92,3 +94,18 @@ def check_file(
         except DiagnosticError as error:
             found.extend(error.diagnostics)
     return CheckedFile(source.path, source.lines, tuple(sorted(found, key=sort_key)))
+
+
+def _check_policies(text: str, path: str, folder: Path | None) -> tuple[Diagnostic, ...]:
+    """Check a file of policies, which has no catalog of its own: the nearest one upward, else the shipped one."""
+    from planner.candidates.references import check_policy_references
+    from planner.catalog import Catalog, find_catalog
+    from planner.spec import load_policies
+
+    loaded = load_policies(text, path)
+    try:
+        catalog = Catalog.open(folder or find_catalog(Path(path).parent))
+        named = check_policy_references(loaded, catalog)
+    except DiagnosticError as error:
+        named = error.diagnostics
+    return tuple(sorted([*loaded.diagnostics, *named], key=sort_key))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from planner.report import figures
 from planner.report.content import Block, Lines, Table, numbers, texts
 from planner.report.explain import signed
-from planner.report.sections.notes import policy_table
+from planner.report.sections.policies import policy_table
 from planner.report.sections.preferred import DIGEST_SHOWN, change_row
 from planner.report.sections.workloads import metric_name
 from planner.review.verification import BrokenLimit, Repair, Verification, VerifiedLimit, VerifiedWorkload
@@ -30,7 +30,7 @@ def blocks(found: Verification) -> list[Block]:
         _verdict(found),
         _broken(found),
         _latency(found),
-        policy_table(found.policies),
+        policy_table("Policies", found.policies),
         _repair(found),
     ]
     return [part for part in parts if part is not None]
