@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 from planner.candidates.configs import config_models
 from planner.catalog import Catalog, UnknownName, find_catalog
 from planner.diagnostics import Diagnostic, DiagnosticError, Span, sort_key
-from planner.source import YamlPath, nearest
+from planner.source import FilePath, YamlPath, nearest
 from planner.spec import LoadedSpec
 from planner.spec.supply import OWNED
 
@@ -19,7 +19,7 @@ _KINDS = {"gpu": "GPU", "model": "model", "provider": "provider"}
 _SHOWN = 8
 
 
-def open_catalog(loaded: LoadedSpec, folder: Path | None = None) -> Catalog:
+def open_catalog(loaded: LoadedSpec, folder: FilePath | None = None) -> Catalog:
     """Open the catalog for a spec: `folder`, else what the spec names, else the nearest one upward, else the shipped one.
 
     Models that the spec brings along as a config are known too, except those that cannot be used. Raises
@@ -28,10 +28,10 @@ def open_catalog(loaded: LoadedSpec, folder: Path | None = None) -> Catalog:
     return _catalog_files(loaded, folder).including(config_models(loaded)[0])
 
 
-def _catalog_files(loaded: LoadedSpec, folder: Path | None) -> Catalog:
+def _catalog_files(loaded: LoadedSpec, folder: FilePath | None) -> Catalog:
     if folder is not None:
         return Catalog.open(folder)
-    home = Path(loaded.path).parent
+    home = loaded.home
     reference = _mapping(_data(loaded).get("catalog"))
     named = reference.get("path")
     if not isinstance(named, str):
@@ -39,9 +39,9 @@ def _catalog_files(loaded: LoadedSpec, folder: Path | None) -> Catalog:
     try:
         return _with_digest(Catalog.open(home / named), reference, loaded)
     except DiagnosticError as error:
-        if error.diagnostics[0].code != "catalog/not-found":
-            raise
         span = loaded.span(("catalog", "path"))
+        if error.diagnostics[0].code != "catalog/not-found":
+            raise DiagnosticError(replace(d, span=d.span or span) for d in error.diagnostics) from error
         raise DiagnosticError(
             [Diagnostic("catalog/not-found", f"`{named}` is no catalog", span, label="it holds no catalog.yaml")]
         ) from error

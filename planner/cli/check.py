@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from planner.cli.exits import ExitCode
+from planner.cli.inputs import catalog_folder, located, read_source
 from planner.cli.options import CatalogOption, StdinNameOption, flag
 from planner.cli.streams import STANDARD, answer, note, usage_error
 
 if TYPE_CHECKING:
     from planner.diagnostics import Diagnostic
+    from planner.source import FilePath
 
 _ENDINGS = (".yaml", ".yml")
 
@@ -49,12 +49,11 @@ def check(
     from planner.report.diagnostics import render_concise, render_full, render_json, summary
 
     paths = _expand(specs)
-    if catalog is not None and not (catalog / "catalog.yaml").is_file():
-        usage_error(f"no catalog at {catalog}: it holds no catalog.yaml")
+    folder = catalog_folder(catalog)
     found: list[Diagnostic] = []
     sources: dict[str, tuple[str, ...]] = {}
     for path in paths:
-        diagnostics, name, lines = check_file(path, catalog, stdin_filename)
+        diagnostics, name, lines = check_file(path, folder, stdin_filename)
         found.extend(diagnostics)
         sources[name] = lines
     if format is CheckFormat.JSON:
@@ -68,21 +67,17 @@ def check(
 
 
 def check_file(
-    path: str, catalog: Path | None, stdin_filename: str | None = None
+    path: str, catalog: FilePath | None, stdin_filename: str | None = None
 ) -> tuple[list[Diagnostic], str, tuple[str, ...]]:
     """Check one file. Returns what was found, the name of the file in messages, and its lines."""
     from planner.candidates.references import check_references, open_catalog
     from planner.diagnostics import DiagnosticError, sort_key
-    from planner.source import read_source
     from planner.spec import load_spec
 
-    try:
-        source = read_source(path, stdin_filename if path == STANDARD else None)
-    except OSError as error:
-        usage_error(f"cannot read {path}: {error.strerror or error}")
+    source = read_source(path, stdin_filename)
     if source.text is None:
         return list(source.diagnostics), source.path, ()
-    loaded = load_spec(source.text, source.path)
+    loaded = load_spec(source.text, source.path, source.file)
     found = list(loaded.diagnostics)
     if loaded.document is None:
         return found, source.path, source.lines
@@ -97,13 +92,18 @@ def _expand(specs: list[str]) -> list[str]:
     """Return the files meant: folders by their YAML files, in sorted order, each once."""
     paths: list[str] = []
     for spec in specs:
-        if os.path.isdir(spec):
-            inside = sorted(str(p) for p in Path(spec).rglob("*") if p.suffix in _ENDINGS and p.is_file())
-            if not inside:
-                usage_error(f"no YAML file in {spec}")
-            paths.extend(inside)
-        elif spec == STANDARD or os.path.exists(spec):
-            paths.append(spec)
-        else:
-            usage_error(f"no such file: {spec}")
+        try:
+            paths.extend(_meant(spec))
+        except OSError as error:
+            usage_error(f"cannot read {spec}: {error.strerror or error}")
     return list(dict.fromkeys(paths))
+
+
+def _meant(spec: str) -> list[str]:
+    file = located(spec)
+    if file.is_dir():
+        inside = sorted(str(p) for p in file.rglob("*") if p.suffix in _ENDINGS and p.is_file())
+        return inside or usage_error(f"no YAML file in {spec}")
+    if spec == STANDARD or file.exists():
+        return [spec]
+    return usage_error(f"no such file: {spec}")
