@@ -25,7 +25,7 @@ _SET = {
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "",  # older releases know no other way to keep a partial clone from fetching
 }
-_SHALLOW = "this clone is shallow; fetch its history, in CI by `fetch-depth: 0`"
+_SHALLOW = "this clone is shallow: fetch its history, in CI with `fetch-depth: 0`"
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,9 @@ class Repository:
 
     def _way_out(self, ref: str) -> str:
         close = next(self._like(ref), None)
-        if close is not None:
-            return f"; did you mean `{close}`?"
         shallow = _git(self.folder, "rev-parse", "--is-shallow-repository").stdout.strip() == b"true"
-        return f": {_SHALLOW}" if shallow else "; `git branch --all` and `git tag` list what there is"
+        listed = "" if close or shallow else "; `git branch --all` and `git tag` list what there is"
+        return (f"; did you mean `{close}`?" if close else "") + (f"; {_SHALLOW}" if shallow else "") + listed
 
     def _like(self, ref: str) -> Iterator[str]:
         """Yield names like one: the branch of a remote, which is all that a fresh clone has, before what is spelt alike."""
