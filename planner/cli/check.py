@@ -35,7 +35,7 @@ class FailOn(StrEnum):
 
 
 def check(
-    specs: Annotated[list[str], typer.Argument(metavar="SPEC", help="Files, folders, or - for standard input.")],
+    specs: Annotated[list[str], typer.Argument(metavar="SPEC", help="Files, folders, git:REF:PATH, or - for stdin.")],
     format: Annotated[CheckFormat, typer.Option(help="How to print what is found.")] = CheckFormat.FULL,
     catalog: CatalogOption = None,
     fail_on: Annotated[FailOn, flag("--fail-on", "What makes the command fail.")] = FailOn.ERROR,

@@ -53,7 +53,7 @@ def located(path: str, beside: str | None = None) -> FilePath:
     from planner.revision.path import open_reference
 
     try:
-        return open_reference(path, beside)
+        return open_reference(path, None if beside == STANDARD else beside)
     except RevisionError as error:
         usage_error(f"{path}: {error}")
 

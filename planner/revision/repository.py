@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ _SET = {
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "",  # older releases know no other way to keep a partial clone from fetching
 }
+_COMMIT = re.compile(rb"[0-9a-f]+\n")  # and not `^...`, which is a commit to leave out
 _SHALLOW = "this clone is shallow: fetch its history, in CI with `fetch-depth: 0`"
 
 
@@ -55,7 +57,7 @@ class Repository:
             raise RevisionError(
                 f"`{ref}` is ambiguous; write refs/heads/... or refs/tags/... in full, or more digits of a commit"
             )
-        if done.returncode == 0:
+        if done.returncode == 0 and _COMMIT.fullmatch(done.stdout):
             return done.stdout.decode().strip()
         raise RevisionError(f"there is no commit `{ref}` here{self._way_out(ref)}")
 

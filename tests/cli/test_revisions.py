@@ -9,7 +9,9 @@ import pytest
 from cli_run import ROOT, TINY, WRONG, run
 from git_repository import NEEDS_GIT, Repository
 
+from planner.candidates.configs import config_models
 from planner.cli.inputs import catalog_for, read_plan, read_spec
+from planner.explain.written import with_changes
 from planner.pipeline import spec_digest
 
 pytestmark = NEEDS_GIT
@@ -162,6 +164,7 @@ def test_a_config_is_read_beside_the_spec_of_the_revision(repository: Repository
 
     assert run("check", "specs/own.yaml").code == 1
     assert run("check", "git:main:specs/own.yaml").code == 0
+    assert list(config_models(with_changes(read_spec("git:main:specs/own.yaml", None), []))[0]) == ["own/config.json"]
 
     config.write_bytes(CONFIG.read_bytes())
     repository.write("specs/own/hf_quant_config.json", "[]")

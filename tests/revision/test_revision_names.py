@@ -96,6 +96,12 @@ def test_a_name_of_two_commits_is_refused(repository: Repository) -> None:
     assert open_reference("git:refs/heads/main:specs/prod.yaml").is_file()
 
 
+@pytest.mark.parametrize("ref", ["^main", "main..main", "main^{tree}", "@{u}", "1" * 40, "main^9"])
+@pytest.mark.usefixtures("repository")
+def test_what_is_no_commit_is_refused(ref: str) -> None:
+    assert refused(f"git:{ref}:specs/prod.yaml").startswith(f"there is no commit `{ref}` here")
+
+
 @pytest.mark.parametrize(
     ("path", "meant"),
     [
