@@ -167,7 +167,10 @@ def _open(repository: Repository, ref: str, path: str | None) -> RevisionPath:
 def _like(path: RevisionPath) -> GitReference | None:
     """Return the file that was most likely meant: one of the same name elsewhere before one that is spelt alike."""
     wanted = "/".join(path.parts)
-    files = path.tree.all_files()
+    try:
+        files = path.tree.all_files()
+    except OSError:
+        return None
     namesakes = [file for file in files if f"/{file}".endswith(f"/{path.name}")]
     alike = [file for file in files if file.endswith(path.suffix)][:MOST_COMPARED]
     close = nearest(wanted, namesakes) or next(iter(namesakes), None) or nearest(wanted, alike)

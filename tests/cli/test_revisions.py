@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import typer
 from cli_run import ROOT, TINY, WRONG, run
 from git_repository import NEEDS_GIT, Repository
 
@@ -56,10 +57,10 @@ def test_a_folder_at_a_revision_is_checked_file_by_file(repository: Repository) 
     assert done.err == "Found 1 error in 1 file (2 checked).\n"
 
 
-def test_a_plan_at_a_revision_is_shown(repository: Repository) -> None:
+@pytest.mark.usefixtures("repository")
+def test_a_plan_at_a_revision_is_shown() -> None:
     assert run("show", "git:main:plans/prod.json", "--format", "json").out.encode() == PLAN.read_bytes()
     assert read_plan("git:main", beside="plans/prod.json") == read_plan(str(PLAN))
-    assert repository.folder.is_dir()
 
 
 @pytest.mark.usefixtures("repository")
@@ -82,6 +83,24 @@ def test_what_is_not_there_is_wrong_usage(command: str, path: str) -> None:
     assert (done.code, done.out) == (64, "")
     assert done.err.startswith(f"planner: {path}: ")
     assert done.err.count("\n") == 1
+
+
+def test_names_that_a_repository_suggests_cannot_move_the_cursor(repository: Repository) -> None:
+    repository.write("specs/eu/\x1b[2J\u202eprod.yaml", TINY)
+    repository.commit()
+
+    done = run("check", "git:main:specs/eu/2Jprod.yaml")
+
+    assert done.code == 64
+    assert done.err.endswith("did you mean git:main:specs/eu/�[2J�prod.yaml?\n")
+
+
+@pytest.mark.usefixtures("repository")
+def test_standard_input_gives_no_path(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit):
+        read_plan("git:main", beside="-")
+
+    assert capsys.readouterr().err == "planner: git:main: say which file: git:main:specs/prod.yaml\n"
 
 
 @pytest.mark.parametrize("command", ["check", "solve"])
@@ -114,11 +133,11 @@ def test_the_catalog_is_the_one_of_the_revision(repository: Repository) -> None:
     assert run("check", "specs/tiny.yaml").code == 1
 
 
-def test_without_a_catalog_at_the_revision_the_usual_one_is_used(repository: Repository) -> None:
+@pytest.mark.usefixtures("repository")
+def test_without_a_catalog_at_the_revision_the_usual_one_is_used() -> None:
     loaded = read_spec("git:main:specs/tiny.yaml", None)
 
     assert catalog_for(loaded, None).digest() == catalog_for(read_spec("specs/tiny.yaml", None), None).digest()
-    assert repository.folder.is_dir()
 
 
 @pytest.mark.parametrize(

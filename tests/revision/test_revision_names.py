@@ -178,12 +178,10 @@ def test_git_that_does_not_answer_is_given_up(repository: Repository, monkeypatc
     assert refused("git:main:x") == "git did not answer in 0.1 s"
 
 
-def test_a_repository_that_the_environment_names_is_not_meant(
-    repository: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("repository")
+def test_a_repository_that_the_environment_names_is_not_meant(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hooks run with variables that point at the repository of the commit, relative to another folder."""
     for variable in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"):
         monkeypatch.setenv(variable, "nowhere")
 
     assert open_reference("git:main", "specs/prod.yaml").is_file()
-    assert repository.folder.is_dir()
