@@ -31,8 +31,12 @@ class Repository:
         """Make an empty repository whose branch is `main`."""
         folder.mkdir(parents=True, exist_ok=True)
         repository = cls(folder)
-        repository.git("init", "--quiet", "--initial-branch=main")
+        repository.git("init", "--quiet", "--initial-branch=main", "--template=")
         return repository
+
+    def copied(self, folder: Path) -> Repository:
+        """Return a copy of the repository, which takes a fraction of the time that making it does."""
+        return Repository(Path(shutil.copytree(self.folder, folder)))
 
     def git(self, *arguments: str | Path, stdin: str | None = None) -> str:
         """Run git in the work tree, away from the settings of whoever runs the tests."""

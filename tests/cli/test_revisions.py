@@ -21,15 +21,22 @@ CONFIG = ROOT / "tests/data/configs/RedHatAI--Meta-Llama-3.1-8B-Instruct-FP8-dyn
 PLAN = ROOT / "tests/data/plans/prod.json"
 
 
-@pytest.fixture
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    """A repository with a spec, without a catalog; its work tree is the working folder."""
-    made = Repository.made(tmp_path / "work")
+@pytest.fixture(scope="module")
+def first_commit(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+    """A repository with a spec and a plan, without a catalog, for copies."""
+    made = Repository.made(tmp_path_factory.mktemp("first"))
     made.write("specs/tiny.yaml", TINY)
     made.write("plans/prod.json", PLAN.read_bytes())
     made.commit()
-    monkeypatch.chdir(made.folder)
     return made
+
+
+@pytest.fixture
+def repository(first_commit: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    """A repository with a spec and a plan; its work tree is the working folder."""
+    copy = first_commit.copied(tmp_path / "work")
+    monkeypatch.chdir(copy.folder)
+    return copy
 
 
 def test_a_spec_at_a_revision_is_checked_as_it_was(repository: Repository) -> None:
@@ -71,10 +78,16 @@ def test_what_is_no_plan_is_wrong_input() -> None:
     assert " --> git:main:specs/tiny.yaml:1:1\n" in done.err
 
 
-@pytest.mark.parametrize("command", ["check", "solve", "show", "explain"])
 @pytest.mark.parametrize(
-    "path",
-    ["git:mian:specs/tiny.yaml", "git:main:spec/tiny.yaml", "git:main", "git:main:../x", "git:-x:y", "git:main:"],
+    ("command", "path"),
+    [
+        ("check", "git:mian:specs/tiny.yaml"),
+        ("solve", "git:main:spec/tiny.yaml"),
+        ("show", "git:main"),
+        ("explain", "git:main:../x"),
+        ("simulate", "git:-x:y"),
+        ("check", "git:main:"),
+    ],
 )
 @pytest.mark.usefixtures("repository")
 def test_what_is_not_there_is_wrong_usage(command: str, path: str) -> None:

@@ -10,13 +10,20 @@ from git_repository import Repository
 INDEX = 'catalog: 1\nnewest_price_date: "2026-07-30"\nstale_after_days: 180\n'
 
 
-@pytest.fixture
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    """A repository with one commit on `main`; its work tree is the working folder."""
-    made = Repository.made(tmp_path / "work")
+@pytest.fixture(scope="session")
+def first_commit(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+    """A repository with one commit on `main`, for copies."""
+    made = Repository.made(tmp_path_factory.mktemp("first"))
     made.write("specs/prod.yaml", "version: 1\nfleet: prod\n")
     made.write("catalog/catalog.yaml", INDEX)
     made.write("catalog/models/org/small.yaml", "name: org/small\n")
     made.commit()
-    monkeypatch.chdir(made.folder)
     return made
+
+
+@pytest.fixture
+def repository(first_commit: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    """A repository with one commit on `main`; its work tree is the working folder."""
+    copy = first_commit.copied(tmp_path / "work")
+    monkeypatch.chdir(copy.folder)
+    return copy
