@@ -42,13 +42,19 @@ class Entry:
 
 
 class Tree:
-    """The files of a commit."""
+    """The files of a commit. Two of the same commit are equal: so is what they hold."""
 
     def __init__(self, repository: Repository, commit: str) -> None:
         self.commit = commit
         self._repository = repository
         self._folders: dict[Parts, dict[str, Entry]] = {}
         self._contents: dict[str, bytes] = {}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tree) and other.commit == self.commit
+
+    def __hash__(self) -> int:
+        return hash(self.commit)
 
     def entry(self, path: Parts) -> Entry | None:
         """Return what a path leads to, None for nothing. A link or a submodule on the way is where it ends."""

@@ -58,6 +58,7 @@ def test_paths_answer_like_those_on_disk() -> None:
     assert (spec.name, spec.suffix, str(spec.parent)) == ("prod.yaml", ".yaml", "git:main:specs")
     assert [p.parts for p in spec.parents] == [("specs",), ()]
     assert (spec / "../../catalog").parts == ("catalog",) == (spec / ".." / ".." / "./catalog/").parts
+    assert spec == open_reference("git:main:specs/prod.yaml") != open_reference("git:main:specs")
     assert spec.is_relative_to(spec.parent)
     assert not spec.is_relative_to(top / "catalog")
     assert not (top / "specs/prod.yaml/x").exists()
