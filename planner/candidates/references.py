@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,25 +19,43 @@ _KINDS = {"gpu": "GPU", "model": "model", "provider": "provider"}
 _SHOWN = 8
 
 
-def open_catalog(loaded: LoadedSpec, folder: FilePath | None = None) -> Catalog:
+_Opener = Callable[[FilePath | None], Catalog]
+
+
+class OpenCatalogs:
+    """Opens each catalog once, whichever way specs spell its path, so that many specs share what is read of it."""
+
+    def __init__(self) -> None:
+        self._by_place: dict[FilePath | None, Catalog] = {}
+
+    def __call__(self, path: FilePath | None) -> Catalog:
+        """Return the catalog at `path`, or the shipped one. Raises `DiagnosticError`."""
+        place = path.resolve() if path is not None else None
+        if place not in self._by_place:
+            self._by_place[place] = Catalog.open(path)
+        return self._by_place[place]
+
+
+def open_catalog(loaded: LoadedSpec, folder: FilePath | None = None, opener: _Opener = Catalog.open) -> Catalog:
     """Open the catalog for a spec: `folder`, else what the spec names, else the nearest one upward, else the shipped one.
 
-    Models that the spec brings along as a config are known too, except those that cannot be used. Raises
-    DiagnosticError, at its place in the spec where the spec names the catalog.
+    Models that the spec brings along as a config are known too, except those that cannot be used. `opener` is an
+    `OpenCatalogs` where many specs are read. Raises DiagnosticError, at its place in the spec where that names the
+    catalog.
     """
-    return _catalog_files(loaded, folder).including(config_models(loaded)[0])
+    return _catalog_files(loaded, folder, opener).including(config_models(loaded)[0])
 
 
-def _catalog_files(loaded: LoadedSpec, folder: FilePath | None) -> Catalog:
+def _catalog_files(loaded: LoadedSpec, folder: FilePath | None, opener: _Opener) -> Catalog:
     if folder is not None:
-        return Catalog.open(folder)
+        return opener(folder)
     home = loaded.home
     reference = _mapping(_data(loaded).get("catalog"))
     named = reference.get("path")
     if not isinstance(named, str):
-        return _with_digest(Catalog.open(find_catalog(home)), reference, loaded)
+        return _with_digest(opener(find_catalog(home)), reference, loaded)
     try:
-        return _with_digest(Catalog.open(home / named), reference, loaded)
+        return _with_digest(opener(home / named), reference, loaded)
     except DiagnosticError as error:
         span = loaded.span(("catalog", "path"))
         if error.diagnostics[0].code != "catalog/not-found":

@@ -76,7 +76,11 @@ class Catalog:
 
     def including(self, models: Mapping[str, ModelEntry]) -> Catalog:
         """Return a catalog that also knows these models, under exactly these names."""
-        return Catalog(self.root, self.index, {**self.added, **models}) if models else self
+        if not models:
+            return self
+        larger = Catalog(self.root, self.index, {**self.added, **models})
+        larger._records, larger._offers = self._records, self._offers
+        return larger
 
     def gpu_names(self) -> tuple[str, ...]:
         """Return the names of all GPUs, sorted."""
@@ -243,7 +247,11 @@ class Catalog:
         return found
 
     def digest(self) -> str:
-        """Return `sha256:...` over the paths and bytes of all YAML files, sorted by path."""
+        """Return `sha256:...` over the paths and bytes of all YAML files, sorted by path, as first asked for."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         total = hashlib.sha256()
         for name, path in self.files().items():
             content = read_bytes(path)

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from planner.cli.exits import ExitCode
-from planner.cli.inputs import catalog_folder, located, read_source
-from planner.cli.options import CatalogOption, StdinNameOption, flag
-from planner.cli.streams import STANDARD, answer, note, usage_error
+from planner.cli.inputs import catalog_folder, files_meant, read_source
+from planner.cli.options import CatalogOption, StdinNameOption, flag, is_file
+from planner.cli.streams import answer, check_writable, note, save
+from planner.diagnostics import DiagnosticError, has_errors, sort_key
+from planner.report.diagnostics import formats, render
+from planner.report.findings import CheckedFile, all_diagnostics, summary
 
 if TYPE_CHECKING:
-    from planner.diagnostics import Diagnostic
+    from planner.candidates.references import OpenCatalogs
     from planner.source import FilePath
 
 _ENDINGS = (".yaml", ".yml")
 
-
-class CheckFormat(StrEnum):
-    """How findings are printed."""
-
-    FULL = "full"
-    CONCISE = "concise"
-    JSON = "json"
+CheckFormat = StrEnum("CheckFormat", formats())  # type: ignore[misc]  # one member per module of the folder
 
 
 class FailOn(StrEnum):
@@ -36,74 +34,57 @@ class FailOn(StrEnum):
 
 def check(
     specs: Annotated[list[str], typer.Argument(metavar="SPEC", help="Files, folders, git:REF:PATH, or - for stdin.")],
-    format: Annotated[CheckFormat, typer.Option(help="How to print what is found.")] = CheckFormat.FULL,
+    format: Annotated[CheckFormat, typer.Option(help="How to print what is found.")] = CheckFormat("full"),
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Save what is found instead of printing it.")
+    ] = None,
     catalog: CatalogOption = None,
     fail_on: Annotated[FailOn, flag("--fail-on", "What makes the command fail.")] = FailOn.ERROR,
     stdin_filename: StdinNameOption = None,
 ) -> None:
     """Validate specs: YAML, keys, units, references to the catalog. Needs no solver.
 
+    Formats for pipelines: github for annotations, gitlab for Code Quality, sarif for code scanning, junit for test
+    reports, json for programs.
+
     Example: planner check specs/prod.yaml
     """
-    from planner.diagnostics import has_errors
-    from planner.report.diagnostics import render_concise, render_full, render_json, summary
+    from planner.candidates.references import OpenCatalogs
 
-    paths = _expand(specs)
+    paths = files_meant(specs, _ENDINGS, "YAML file")
     folder = catalog_folder(catalog)
-    found: list[Diagnostic] = []
-    sources: dict[str, tuple[str, ...]] = {}
-    for path in paths:
-        diagnostics, name, lines = check_file(path, folder, stdin_filename)
-        found.extend(diagnostics)
-        sources[name] = lines
-    if format is CheckFormat.JSON:
-        answer(render_json(found, list(sources)))
-    else:
-        text = render_full(found, sources) if format is CheckFormat.FULL else render_concise(found)
+    target = out if out is not None and is_file(str(out)) else None
+    if target is not None:
+        check_writable(target)
+    opener = OpenCatalogs()
+    files = [check_file(path, folder, stdin_filename, opener) for path in paths]
+    text = render(format, files)
+    if target is None:
         answer(text)
-    note(summary(found, len(paths)))
+    else:
+        save(target, text)
+        note(f"wrote {target}")
+    note(summary(files))
+    found = all_diagnostics(files)
     if has_errors(found) or (found and fail_on is FailOn.WARNING):
         raise typer.Exit(ExitCode.WRONG_INPUT)
 
 
 def check_file(
-    path: str, catalog: FilePath | None, stdin_filename: str | None = None
-) -> tuple[list[Diagnostic], str, tuple[str, ...]]:
-    """Check one file. Returns what was found, the name of the file in messages, and its lines."""
-    from planner.candidates.references import check_references, open_catalog
-    from planner.diagnostics import DiagnosticError, sort_key
+    path: str, catalog: FilePath | None, stdin_filename: str | None = None, opener: OpenCatalogs | None = None
+) -> CheckedFile:
+    """Check one file. `opener` keeps the catalogs of other files open."""
+    from planner.candidates.references import OpenCatalogs, check_references, open_catalog
     from planner.spec import load_spec
 
     source = read_source(path, stdin_filename)
     if source.text is None:
-        return list(source.diagnostics), source.path, ()
+        return CheckedFile(source.path, (), source.diagnostics)
     loaded = load_spec(source.text, source.path, source.file)
     found = list(loaded.diagnostics)
-    if loaded.document is None:
-        return found, source.path, source.lines
-    try:
-        found.extend(check_references(loaded, open_catalog(loaded, catalog)))
-    except DiagnosticError as error:
-        found.extend(error.diagnostics)
-    return sorted(found, key=sort_key), source.path, source.lines
-
-
-def _expand(specs: list[str]) -> list[str]:
-    """Return the files meant: folders by their YAML files, in sorted order, each once."""
-    paths: list[str] = []
-    for spec in specs:
+    if loaded.document is not None:
         try:
-            paths.extend(_meant(spec))
-        except OSError as error:
-            usage_error(f"cannot read {spec}: {error.strerror or error}")
-    return list(dict.fromkeys(paths))
-
-
-def _meant(spec: str) -> list[str]:
-    file = located(spec)
-    if file.is_dir():
-        inside = sorted(str(p) for p in file.rglob("*") if p.suffix in _ENDINGS and p.is_file())
-        return inside or usage_error(f"no YAML file in {spec}")
-    if spec == STANDARD or file.exists():
-        return [spec]
-    return usage_error(f"no such file: {spec}")
+            found.extend(check_references(loaded, open_catalog(loaded, catalog, opener or OpenCatalogs())))
+        except DiagnosticError as error:
+            found.extend(error.diagnostics)
+    return CheckedFile(source.path, source.lines, tuple(sorted(found, key=sort_key)))

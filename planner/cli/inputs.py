@@ -11,6 +11,7 @@ import typer
 
 from planner.cli.exits import ExitCode
 from planner.cli.streams import STANDARD, note, usage_error
+from planner.diagnostics import STANDARD_INPUT_NAME
 from planner.revision.reference import RevisionError, is_reference
 
 if TYPE_CHECKING:
@@ -22,7 +23,28 @@ if TYPE_CHECKING:
     from planner.validation.stated import Stated
     from planner.validation.table import Measurements
 
-STANDARD_INPUT_NAME = "<stdin>"
+
+def files_meant(paths: Sequence[str], endings: tuple[str, ...], noun: str) -> list[str]:
+    """Return the files meant: folders by their files with these endings, in sorted order, each once.
+
+    Leaves with a usage error for paths that are not there, and folders without such a file.
+    """
+    found: list[str] = []
+    for path in paths:
+        try:
+            found.extend(_files_at(path, endings) or usage_error(f"no {noun} in {path}"))
+        except OSError as error:
+            usage_error(f"cannot read {path}: {error.strerror or error}")
+    return list(dict.fromkeys(found))
+
+
+def _files_at(path: str, endings: tuple[str, ...]) -> list[str]:
+    place = located(path)
+    if place.is_dir():
+        return sorted(str(p) for p in place.rglob("*") if p.name.endswith(endings) and p.is_file())
+    if path == STANDARD or place.exists():
+        return [path]
+    return usage_error(f"no such file: {path}")
 
 
 def read_spec(path: str, name: str | None, beside: str | None = None) -> LoadedSpec:
@@ -179,7 +201,7 @@ def read_plan(path: str, beside: str | None = None) -> Plan:
 def report(diagnostics: Iterable[Diagnostic], loaded: LoadedSpec | None = None) -> None:
     """Print diagnostics to standard error, with the lines of the spec that they are about."""
     from planner.diagnostics import sort_key
-    from planner.report.diagnostics import render_full
+    from planner.report.diagnostics.full import render_full
 
     lines = loaded.document.lines if loaded is not None and loaded.document is not None else ()
     sources = {loaded.path: lines} if loaded is not None else {}

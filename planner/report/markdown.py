@@ -6,7 +6,7 @@ import re
 
 from planner.plan.schema import Plan
 from planner.report.content import Block, Excerpt, Origin, Table
-from planner.report.diagnostics import render_full
+from planner.report.diagnostics.full import render_full
 from planner.report.sections import blocks
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&#])")

@@ -28,7 +28,7 @@ from planner.spec.readers import (
     Text,
 )
 from planner.spec.reliability import ReliabilitySpec
-from planner.spec.schema import spec_schema
+from planner.spec.schema import field_texts
 from planner.spec.section import Section
 from planner.spec.selector import Selector
 from planner.spec.supply import OfferSpec, SupplySpec
@@ -80,12 +80,10 @@ def keys_part() -> str:
 
 def keys_of(section: type[Section]) -> list[Key]:
     """Return the keys of a section in declared order."""
-    schema = spec_schema()
-    described = schema if section is FleetSpec else _properties_holder(schema["$defs"][section.__name__])
-    meanings = {key: value["description"] for key, value in described["properties"].items()}
+    meanings = field_texts(section)
     return [
-        Key(key, _value(field.annotation, field.metadata), _default(field), meanings[key])
-        for key, field in ((f.alias or name, f) for name, f in section.model_fields.items())
+        Key(field.alias or name, _value(field.annotation, field.metadata), _default(field), meanings[name])
+        for name, field in section.model_fields.items()
     ]
 
 
@@ -103,12 +101,6 @@ def _sections_in(annotation: Any) -> Iterator[type[Section]]:
         yield annotation
     for argument in get_args(annotation):
         yield from _sections_in(argument)
-
-
-def _properties_holder(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the mapping form of a section that also has a short one."""
-    forms = [form for form in schema.get("anyOf", ()) if "properties" in form]
-    return forms[0] if forms else schema
 
 
 def _section(title: str, section: type[Section]) -> Iterator[str]:

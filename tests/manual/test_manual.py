@@ -39,6 +39,7 @@ PAGES = (
     "estimate",
     "explain",
     "physics",
+    "pipelines",
     "program",
     "simulate",
     "size",

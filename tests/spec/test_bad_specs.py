@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from planner.candidates.references import OpenCatalogs
 from planner.cli.check import check_file
 
 FOLDER = Path(__file__).parents[1] / "data" / "bad_specs"
+OPENER = OpenCatalogs()
+OPENER = OpenCatalogs()
 
 # file, code, line, column, start of the message
 EXPECTED = (
@@ -160,22 +163,20 @@ def test_every_file_is_listed() -> None:
 @pytest.mark.parametrize("name", sorted(BY_FILE))
 def test_bad_spec(name: str) -> None:
     """Code, place and message of each diagnostic."""
-    diagnostics, _, lines = check_file(str(FOLDER / f"{name}.yaml"), None)
+    file = check_file(str(FOLDER / f"{name}.yaml"), None, opener=OPENER)
 
-    found = [(d.code, d.span.line, d.span.column, d.message) for d in diagnostics if d.span is not None]
-    assert len(found) == len(diagnostics)
+    found = [(d.code, d.span.line, d.span.column, d.message) for d in file.diagnostics if d.span is not None]
+    assert len(found) == len(file.diagnostics)
     for (code, line, column, start), actual in zip(BY_FILE[name], found, strict=True):
         assert (code, line, column) == actual[:3]
         assert actual[3].startswith(start)
-        assert line <= max(1, len(lines))
+        assert line <= max(1, len(file.lines))
 
 
 @pytest.mark.parametrize("name", sorted(BY_FILE))
 def test_every_error_says_what_to_do(name: str) -> None:
     """A diagnostic carries advice: under the caret or as a help line, at least a sentence that says it all."""
-    diagnostics, _, _ = check_file(str(FOLDER / f"{name}.yaml"), None)
-
-    for diagnostic in diagnostics:
+    for diagnostic in check_file(str(FOLDER / f"{name}.yaml"), None, opener=OPENER).diagnostics:
         assert diagnostic.label or diagnostic.help or diagnostic.code in SELF_EXPLAINING
         assert "Error" not in diagnostic.message
         assert "Spec" not in diagnostic.message
