@@ -16,7 +16,7 @@ from planner.candidates.hours import hour_assumptions, periods_of
 from planner.candidates.knowledge import Knowledge
 from planner.candidates.periods import expanded
 from planner.candidates.table import NOTHING_RUNS, Memo, build_table
-from planner.candidates.types import Assumption, CandidateTable, PricedOffer
+from planner.candidates.types import Assumption, CandidateTable
 from planner.catalog import Catalog
 from planner.diagnostics import DiagnosticError
 from planner.explain.change import Change
@@ -24,6 +24,7 @@ from planner.explain.infeasible import explain_infeasible
 from planner.explain.trials import WAY_GAP, Trials, unserved
 from planner.explain.written import with_changes
 from planner.physics.constants import SpeedConstants
+from planner.plan.api import with_apis
 from planner.plan.audit import audit, in_words
 from planner.plan.build import (
     Context,
@@ -32,6 +33,7 @@ from planner.plan.build import (
     infeasible_plan,
     unsolved_plan,
     with_certificate,
+    with_policies,
     with_preferred,
 )
 from planner.plan.figures import Violation
@@ -43,9 +45,8 @@ from planner.plan.periods import growth_in, in_period
 from planner.plan.pools import draft_pools, pool_shape
 from planner.plan.replayed import Certificate, Tightening
 from planner.plan.rerate import Rating, Settled, settle
-from planner.plan.schema import Digests, InfeasibleReport, Plan, PolicyResult, Preferred, Status, Versions
-from planner.policy import evaluate
-from planner.policy.facts import PlanFacts
+from planner.plan.schema import Digests, InfeasibleReport, Plan, Preferred, Status, Versions
+from planner.policy import PlacedPolicy, PlanFacts, evaluate, placed
 from planner.prefer.changes import changes_between
 from planner.prefer.earlier import EarlierFleet, PreferredPlan, deployed_fleet, on_nodes
 from planner.prefer.earlier import in_periods as by_periods
@@ -87,6 +88,7 @@ class Options:
 
     The fleet of `prefer`, by default what the spec says is deployed, is kept where it holds and the best one saves no more
     than `stay_within`, by default the spec's. Without `tries_any_mix`, pools that workloads share keep to mixes that are rated. With `certify`, the fleet is replayed so, and tightened until it holds.
+    `policies` are judged beside those of the spec.
     """
 
     as_of: date | None = None
@@ -98,6 +100,7 @@ class Options:
     periods: int | None = None
     certify: Settings | None = None
     tries_any_mix: bool = True
+    policies: tuple[PlacedPolicy, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -178,7 +181,16 @@ def make_plan(
         plan = with_preferred(
             plan, Preferred(plan=earlier.digest, outcome="not_possible", stay_within=within, reasons=reasons)
         )
-    return plan
+    if plan.objective is None:
+        return plan
+    return _judged(with_apis(plan, table.workloads), spec, catalog, options, earlier)
+
+
+def _judged(plan: Plan, spec: FleetSpec, catalog: Catalog, options: Options, earlier: EarlierFleet | None) -> Plan:
+    """Return a plan with the outcome of the policies of its spec and of others; the fleet that runs is the baseline."""
+    before = None if earlier is None else earlier.usd_per_month
+    facts = PlanFacts(plan, catalog, date.fromisoformat(plan.as_of), before)
+    return with_policies(plan, evaluate((*placed(spec.policies), *options.policies), facts))
 
 
 def variants(prepared: Prepared, plan: Plan) -> tuple[FleetSpec, Trials]:
@@ -269,7 +281,7 @@ def _solve_and_audit(
     chosen = _searched(context, spec, table, catalog, constants, limits, options, clock, earlier)
     if isinstance(chosen, Plan):
         return chosen
-    plan = _audited(context, catalog, chosen.best, chosen.fleet, constants, earlier)
+    plan = _audited(context, catalog, chosen.best, chosen.fleet, constants)
     if chosen.certificate is not None:
         plan = with_certificate(plan, chosen.certificate)
     return _with_outcome(plan, chosen, earlier, options, spec)
@@ -402,15 +414,11 @@ def _solve_periods(
         about = replace(context, spec=part.spec, table=own.table)
         drafts = draft_pools(own.table, own.pools, constants)
         least = growth_in(part, growth)
-        plan = build_plan(about, own.problem, own.solution, nodes, drafts, constants, best.status, (), least)
+        plan = build_plan(about, own.problem, own.solution, nodes, drafts, constants, best.status, least)
         _refuse(audit(plan, part.spec, own.table, catalog, constants, own.reroutes), part.period.name)
         parts.append(PeriodPlan(part.period, plan))
     context = replace(context, table=replace(context.table, assumptions=(*context.table.assumptions, *best.rerated)))
-    names = {node.offer for part in parts for node in part.plan.nodes}
-    bought = [o for o in context.table.supply.offers if o.name in names]
-    paid = None if earlier is None else earlier.usd_per_month
-    policies = _policies(context, catalog, chosen.fleet.usd_per_h, bought, paid)
-    plan = build_plan_of_periods(context, found.problem, found.solution, parts, best.status, policies)
+    plan = build_plan_of_periods(context, found.problem, found.solution, parts, best.status)
     _refuse(audit_fold(plan, parts, spec, context.table, catalog))
     if chosen.certificate is not None:
         plan = with_certificate(plan, named_as_planned(chosen.certificate, whole.parts, found.pools, plan))
@@ -533,29 +541,16 @@ def _audited(
     best: _Best,
     fleet: Fleet,
     constants: SpeedConstants,
-    earlier: EarlierFleet | None,
 ) -> Plan:
     """Return the plan of a fleet. Whether it is proven depends on the best one: what is kept is kept on purpose."""
     found, packing = fleet.found, fleet.packing
     spec = context.spec
     table = replace(found.table, assumptions=(*context.table.assumptions, *best.rerated))
     context = replace(context, table=table)
-    bought = [o for o in table.supply.offers if o.name in packing.count()]
-    before = None if earlier is None else earlier.usd_per_month
-    policies = _policies(context, catalog, fleet.usd_per_h, bought, before)
     drafts = draft_pools(table, found.pools, constants)
-    plan = build_plan(context, found.problem, found.solution, packing, drafts, constants, best.status, policies)
+    plan = build_plan(context, found.problem, found.solution, packing, drafts, constants, best.status)
     _refuse(audit(plan, spec, table, catalog, constants, found.reroutes))
     return plan
-
-
-def _policies(
-    context: Context, catalog: Catalog, usd_per_h: float, bought: Sequence[PricedOffer], before: float | None
-) -> tuple[PolicyResult, ...]:
-    """Check the policies on a fleet; `before` is what the fleet costs that runs."""
-    spec = context.spec
-    facts = PlanFacts(usd_per_h * spec.planning.hours_per_month, bought, catalog, before)
-    return evaluate(spec, facts, context.as_of)
 
 
 def _refuse(violations: tuple[Violation, ...], period: str = "") -> None:
@@ -583,6 +578,7 @@ def _digests(prepared: Prepared, as_of: date, options: Options) -> Digests:
     kept = f"\n{options.prefer.plan.digests.plan} {options.stay_within}" if options.prefer is not None else ""
     kept += f"\n{options.periods} periods" if options.periods is not None else ""
     kept += f"\n{options.certify.text()}" if options.certify is not None else ""
+    kept += "".join(f"\n{each.file} {each.path} {each.policy.model_dump_json()}" for each in options.policies)
     inputs = sha256(f"{spec}\n{catalog}\n{as_of.isoformat()}\n{options.gap}\n{__version__}{brought}{kept}")
     return Digests(spec=spec, catalog=catalog, calibration=calibration, inputs=inputs, plan="")
 

@@ -18,7 +18,9 @@ from planner.report.findings import CheckedFile, all_diagnostics, summary
 
 if TYPE_CHECKING:
     from planner.candidates.references import OpenCatalogs
+    from planner.diagnostics import Diagnostic
     from planner.source import FilePath
+    from planner.spec import LoadedSpec
 
 _ENDINGS = (".yaml", ".yml")
 
@@ -74,17 +76,43 @@ def check_file(
     path: str, catalog: FilePath | None, stdin_filename: str | None = None, opener: OpenCatalogs | None = None
 ) -> CheckedFile:
     """Check one file. `opener` keeps the catalogs of other files open."""
-    from planner.candidates.references import OpenCatalogs, check_references, open_catalog
-    from planner.spec import load_spec
+    from planner.candidates.references import OpenCatalogs
+    from planner.spec import is_policy_file, load_spec
+
+    opener = opener or OpenCatalogs()
 
     source = read_source(path, stdin_filename)
     if source.text is None:
         return CheckedFile(source.path, (), source.diagnostics)
     loaded = load_spec(source.text, source.path, source.file)
-    found = list(loaded.diagnostics)
-    if loaded.document is not None:
-        try:
-            found.extend(check_references(loaded, open_catalog(loaded, catalog, opener or OpenCatalogs())))
-        except DiagnosticError as error:
-            found.extend(error.diagnostics)
+    if loaded.document is not None and is_policy_file(loaded.document):
+        found = _policies(source.text, loaded, catalog, opener)
+    else:
+        found = _spec(loaded, catalog, opener)
     return CheckedFile(source.path, source.lines, tuple(sorted(found, key=sort_key)))
+
+
+def _spec(loaded: LoadedSpec, folder: FilePath | None, opener: OpenCatalogs) -> list[Diagnostic]:
+    from planner.candidates.references import check_references, open_catalog
+
+    if loaded.document is None:
+        return list(loaded.diagnostics)
+    try:
+        named = check_references(loaded, open_catalog(loaded, folder, opener))
+    except DiagnosticError as error:
+        named = error.diagnostics
+    return [*loaded.diagnostics, *named]
+
+
+def _policies(text: str, file: LoadedSpec, folder: FilePath | None, opener: OpenCatalogs) -> list[Diagnostic]:
+    """Check a file of policies, which has no catalog of its own: the nearest one upward, else the shipped one."""
+    from planner.candidates.references import check_policy_references
+    from planner.catalog import find_catalog
+    from planner.spec import load_policies
+
+    loaded = load_policies(text, file.path)
+    try:
+        named = check_policy_references(loaded, opener(folder or find_catalog(file.home)))
+    except DiagnosticError as error:
+        named = error.diagnostics
+    return [*loaded.diagnostics, *named]

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from planner.catalog import Catalog, UnknownName
     from planner.diagnostics import Diagnostic, DiagnosticError
     from planner.plan.schema import Plan
+    from planner.policy import PlacedPolicy
     from planner.source import FilePath, Source
-    from planner.spec import LoadedSpec
+    from planner.spec import LoadedPolicies, LoadedSpec
     from planner.validation.stated import Stated
     from planner.validation.table import Measurements
 
@@ -95,6 +96,29 @@ def _given(
             return opened.read(largest + 1), str(file) if is_reference(path) else path, file
     except OSError as error:
         usage_error(f"cannot read {path}: {error.strerror or error}")
+
+
+def read_policies(paths: Sequence[str], catalog: Catalog, quiet: bool = False) -> tuple[PlacedPolicy, ...]:
+    """Read files of policies. Leaves with the exit code of wrong input, and what is wrong with a file."""
+    from planner.candidates.references import check_policy_references
+    from planner.diagnostics import has_errors
+    from planner.policy import placed
+    from planner.spec import load_policies
+
+    _check_once(paths)
+    found: list[PlacedPolicy] = []
+    for path in paths:
+        source = read_source(path, None)
+        if source.text is None:
+            refuse(source.diagnostics)
+        loaded = load_policies(source.text, source.path)
+        diagnostics = (*loaded.diagnostics, *check_policy_references(loaded, catalog))
+        if loaded.policies is None or has_errors(diagnostics):
+            refuse(diagnostics, loaded)
+        if not quiet:
+            report(diagnostics, loaded)
+        found += placed(loaded.policies, loaded.path)
+    return tuple(found)
 
 
 def catalog_for(loaded: LoadedSpec, folder: Path | None) -> Catalog:
@@ -198,7 +222,7 @@ def read_plan(path: str, beside: str | None = None) -> Plan:
     return loads(data, shown)
 
 
-def report(diagnostics: Iterable[Diagnostic], loaded: LoadedSpec | None = None) -> None:
+def report(diagnostics: Iterable[Diagnostic], loaded: LoadedSpec | LoadedPolicies | None = None) -> None:
     """Print diagnostics to standard error, with the lines of the spec that they are about."""
     from planner.diagnostics import sort_key
     from planner.report.diagnostics.full import render_full
@@ -210,7 +234,7 @@ def report(diagnostics: Iterable[Diagnostic], loaded: LoadedSpec | None = None) 
         note(text.rstrip("\n"))
 
 
-def refuse(diagnostics: Iterable[Diagnostic], loaded: LoadedSpec | None = None) -> NoReturn:
+def refuse(diagnostics: Iterable[Diagnostic], loaded: LoadedSpec | LoadedPolicies | None = None) -> NoReturn:
     """Print diagnostics and leave with the exit code of wrong input."""
     report(diagnostics, loaded)
     raise typer.Exit(ExitCode.WRONG_INPUT)

@@ -53,6 +53,10 @@ AnswerFormatOption = Annotated[AnswerFormat, typer.Option("--format", help="How 
 OutOption = Annotated[
     str | None, flag("--out", "Save the plan: .json, .md or .txt; - is standard output.", "-o", metavar="FILE")
 ]
+PoliciesOption = Annotated[
+    list[str] | None,
+    flag("--policies", "A file of policies beside those of the spec; may be given several times.", metavar="FILE"),
+]
 ColorOption = Annotated[Color, flag("--color", "Whether to print colour.")]
 QuietOption = Annotated[bool, flag("--quiet", "Print the answer and errors only.", "-q")]
 StdinNameOption = Annotated[str | None, flag("--stdin-filename", "Name of standard input in messages.", metavar="NAME")]

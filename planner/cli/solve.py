@@ -16,7 +16,7 @@ import typer
 
 from planner.cli.delivery import Delivery
 from planner.cli.exits import ExitCode, first_of
-from planner.cli.inputs import catalog_for, read_plan, read_spec, refuse, report
+from planner.cli.inputs import catalog_for, read_plan, read_policies, read_spec, refuse, report
 from planner.cli.interrupts import asking_to_stop
 from planner.cli.options import (
     CatalogOption,
@@ -25,6 +25,7 @@ from planner.cli.options import (
     FormatOption,
     OutOption,
     PlanFormat,
+    PoliciesOption,
     QuietOption,
     StdinNameOption,
     day,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from planner.catalog import Catalog
     from planner.pipeline import Options
     from planner.plan.schema import Plan
+    from planner.policy import PlacedPolicy
     from planner.prefer.earlier import PreferredPlan
     from planner.second_opinion import Reviewer
     from planner.simulate.fleet import Settings
@@ -101,6 +103,7 @@ def solve(
     drop_long: DropLongOption = False,
     seed: SeedOption = 1,
     replications: ReplicationsOption = 5,
+    policies: PoliciesOption = None,
     accept_unproven: Annotated[
         bool, flag("--accept-unproven", "Exit with 0 also when the gap is not reached.")
     ] = False,
@@ -137,6 +140,9 @@ def solve(
     opened = _checked(loaded, catalog, quiet)
     if flags.stay_within is not None and flags.prefer is None and not (loaded.spec and loaded.spec.deployed):
         usage_error("--stay-within: it says what keeping a fleet may cost; give its plan with --prefer")
+    if spec == STANDARD and STANDARD in (policies or []):
+        usage_error("--policies: standard input is the spec already; give the policies as a file")
+    flags = replace(flags, policies=read_policies(policies or [], opened, quiet))
     if show_config:
         answer(_config(loaded, opened, flags))
         return
@@ -210,6 +216,7 @@ class _Flags:
     stay_within: float | None
     periods: int | None
     certify: Settings | None = None
+    policies: tuple[PlacedPolicy, ...] = ()
 
     def options(self) -> Options:
         """Return them as the pipeline takes them."""
@@ -224,6 +231,7 @@ class _Flags:
             self.stay_within,
             self.periods,
             self.certify,
+            policies=self.policies,
         )
 
 

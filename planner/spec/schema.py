@@ -27,7 +27,7 @@ _Schema = dict[str, Any]
 def spec_schema() -> _Schema:
     """Return the JSON schema of a spec as plain data."""
     generated = FleetSpec.model_json_schema(by_alias=True)
-    classes = {section.__name__: section for section in Section.__subclasses__()}
+    classes = {section.__name__: section for section in _below(Section)}
     raw = generated.pop("$defs")
     definitions = {name: _clean(_described(schema, classes[name])) for name, schema in raw.items()}
     for name, key in _SHORT_FORMS.items():
@@ -46,8 +46,18 @@ def _described(schema: _Schema, section: type[Section]) -> _Schema:
     return schema | {"properties": properties}
 
 
+def _below(section: type[Section]) -> list[type[Section]]:
+    """Return all sections of the grammar that build on one."""
+    return [found for own in section.__subclasses__() for found in (own, *_below(own))]
+
+
 def field_texts(section: type[Section]) -> dict[str, str]:
-    """Return the sentence under each field of a section, by the name of the field."""
+    """Return the sentence under each field, those of the sections that it builds on first."""
+    bases = [base for base in reversed(section.__mro__) if issubclass(base, Section)]
+    return {name: text for base in bases for name, text in _own_texts(base).items()}
+
+
+def _own_texts(section: type[Section]) -> dict[str, str]:
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(section))).body
     body = definition.body if isinstance(definition, ast.ClassDef) else []
     texts: dict[str, str] = {}

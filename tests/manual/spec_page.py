@@ -8,13 +8,14 @@ from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
+from planner.spec.api import ApiSpec
 from planner.spec.deployed import DeployedSpec
 from planner.spec.fleet import CatalogRef, FleetSpec
 from planner.spec.lengths import LengthSpec
 from planner.spec.limits import LimitRuleSpec, LimitsSpec
 from planner.spec.model import EngineSpec, ModelSpec, ParallelismSpec, PreferSpec
 from planner.spec.planning import PlanningSpec
-from planner.spec.policies import PolicySpec, WaiveSpec
+from planner.spec.policies import PolicySelector, PolicySpec, ShareSpec, WaiveSpec
 from planner.spec.readers import (
     Flag,
     HardwarePrice,
@@ -46,6 +47,7 @@ SECTIONS: tuple[tuple[str, type[Section]], ...] = (
     ("selectors", Selector),
     ("workloads.NAME", WorkloadSpec),
     ("workloads.NAME.spot", SpotSpec),
+    ("workloads.NAME.compare_api", ApiSpec),
     ("workloads.NAME.traffic", TrafficSpec),
     ("traffic.rate", RateSpec),
     ("traffic.tokens_per_day", TokensPerDaySpec),
@@ -58,6 +60,8 @@ SECTIONS: tuple[tuple[str, type[Section]], ...] = (
     ("reliability", ReliabilitySpec),
     ("planning", PlanningSpec),
     ("policies[]", PolicySpec),
+    ("policies[].forbid, require", PolicySelector),
+    ("policies[].max_share", ShareSpec),
     ("policies[].waive", WaiveSpec),
     ("deployed[]", DeployedSpec),
 )

@@ -24,6 +24,7 @@ from validate_page import validate_parts
 from planner.candidates.rule import all_rules
 from planner.catalog import Catalog
 from planner.physics.bands import Bands
+from planner.policy.rule import all_rules as all_policy_rules
 from planner.program.constraint import all_constraints
 from planner.spec.fleet import FleetSpec
 
@@ -40,6 +41,7 @@ PAGES = (
     "explain",
     "physics",
     "pipelines",
+    "policies",
     "program",
     "simulate",
     "size",
@@ -124,6 +126,14 @@ def test_the_readme_states_the_bands_of_the_calibration() -> None:
 
     assert f"within a factor of {known[0]:g} of the prediction (time to first token: {known[1]:g})" in prose
     assert f"where nothing comparable was, within {unknown[0]:g} ({unknown[1]:g})." in prose
+
+
+def test_every_rule_of_the_policies_is_explained() -> None:
+    table = page("policies").partition("## The rules\n")[2].partition("\n## ")[0]
+
+    assert {row.split(":")[0] for row in re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)} == set(
+        all_policy_rules()
+    )
 
 
 def test_every_rule_of_the_candidates_is_explained() -> None:
