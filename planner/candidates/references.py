@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 from planner.candidates.configs import config_models
 from planner.candidates.names import SHOWN, NameChecker, items, mapping, one_or_several, policy_selectors, unknown_name
 from planner.catalog import Catalog, UnknownName, find_catalog
 from planner.diagnostics import Diagnostic, DiagnosticError, Span, sort_key
-from planner.source import YamlPath, nearest
+from planner.source import FilePath, YamlPath, nearest
 from planner.spec import LoadedPolicies, LoadedSpec
 from planner.spec.supply import OWNED
 
 _SECTIONS_WITH_SELECTORS = ("models", "workloads")
 
 
-_Opener = Callable[[Path | None], Catalog]
+_Opener = Callable[[FilePath | None], Catalog]
 
 
 class OpenCatalogs:
     """Opens each catalog once, whichever way specs spell its path, so that many specs share what is read of it."""
 
     def __init__(self) -> None:
-        self._by_place: dict[Path | None, Catalog] = {}
+        self._by_place: dict[FilePath | None, Catalog] = {}
 
-    def __call__(self, path: Path | None) -> Catalog:
+    def __call__(self, path: FilePath | None) -> Catalog:
         """Return the catalog at `path`, or the shipped one. Raises `DiagnosticError`."""
         place = path.resolve() if path is not None else None
         if place not in self._by_place:
@@ -34,7 +34,7 @@ class OpenCatalogs:
         return self._by_place[place]
 
 
-def open_catalog(loaded: LoadedSpec, folder: Path | None = None, opener: _Opener = Catalog.open) -> Catalog:
+def open_catalog(loaded: LoadedSpec, folder: FilePath | None = None, opener: _Opener = Catalog.open) -> Catalog:
     """Open the catalog for a spec: `folder`, else what the spec names, else the nearest one upward, else the shipped one.
 
     Models that the spec brings along as a config are known too, except those that cannot be used. `opener` is an
@@ -44,10 +44,10 @@ def open_catalog(loaded: LoadedSpec, folder: Path | None = None, opener: _Opener
     return _catalog_files(loaded, folder, opener).including(config_models(loaded)[0])
 
 
-def _catalog_files(loaded: LoadedSpec, folder: Path | None, opener: _Opener) -> Catalog:
+def _catalog_files(loaded: LoadedSpec, folder: FilePath | None, opener: _Opener) -> Catalog:
     if folder is not None:
         return opener(folder)
-    home = Path(loaded.path).parent
+    home = loaded.home
     reference = mapping(_data(loaded).get("catalog"))
     named = reference.get("path")
     if not isinstance(named, str):
@@ -55,9 +55,9 @@ def _catalog_files(loaded: LoadedSpec, folder: Path | None, opener: _Opener) -> 
     try:
         return _with_digest(opener(home / named), reference, loaded)
     except DiagnosticError as error:
-        if error.diagnostics[0].code != "catalog/not-found":
-            raise
         span = loaded.span(("catalog", "path"))
+        if error.diagnostics[0].code != "catalog/not-found":
+            raise DiagnosticError(replace(d, span=d.span or span) for d in error.diagnostics) from error
         raise DiagnosticError(
             [Diagnostic("catalog/not-found", f"`{named}` is no catalog", span, label="it holds no catalog.yaml")]
         ) from error

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -27,14 +27,17 @@ from planner.catalog.quality import NATIVE, WIDE_FORMATS, QualityEvidence, Quali
 from planner.catalog.regions import RegionFile
 from planner.diagnostics import Diagnostic, DiagnosticError
 from planner.physics.types import Architecture
+from planner.source import FilePath
 
 INDEX_FILE = "catalog.yaml"
 FOLDERS = ("", "calibration", "engines", "gpus", "offers", "quality")
 """Folders whose files are read, beside the folders of `models/`."""
 OTHER_OFFER_FILES = frozenset({"regions", "commitments"})
 
+F = TypeVar("F", bound=FilePath)
 
-def find_catalog(start: Path) -> Path | None:
+
+def find_catalog(start: F) -> F | None:
     """Return the nearest `catalog/` in `start` or a folder above it that holds a `catalog.yaml`, or None."""
     absolute = start.absolute()
     for folder in (absolute, *absolute.parents):
@@ -53,17 +56,17 @@ def shipped_catalog() -> Path:
 class Catalog:
     """A folder of YAML files. Any of them may raise `DiagnosticError` when first read; names raise `UnknownName`."""
 
-    def __init__(self, root: Path, index: CatalogIndex, added: Mapping[str, ModelEntry] | None = None) -> None:
+    def __init__(self, root: FilePath, index: CatalogIndex, added: Mapping[str, ModelEntry] | None = None) -> None:
         """Use `Catalog.open`."""
         self.root = root
         self.index = index
         self.added = dict(sorted((added or {}).items()))
-        self._records: dict[Path, BaseModel] = {}
+        self._records: dict[FilePath, BaseModel] = {}
         self._model_labels: dict[str, Label | UnknownName] = {}
         self._offers: dict[str, tuple[CatalogOffer, ...]] = {}
 
     @classmethod
-    def open(cls, path: Path | None = None) -> Catalog:
+    def open(cls, path: FilePath | None = None) -> Catalog:
         """Open the catalog at `path`, or the one shipped with the package. Raises `DiagnosticError`."""
         root = path if path is not None else shipped_catalog()
         if not (root / INDEX_FILE).is_file():
@@ -260,7 +263,7 @@ class Catalog:
         """Return `sha256:...` of the bytes of each file of the catalog by its path inside it, sorted."""
         return {name: f"sha256:{hashlib.sha256(read_bytes(path)).hexdigest()}" for name, path in self.files().items()}
 
-    def files(self) -> dict[str, Path]:
+    def files(self) -> dict[str, FilePath]:
         """Return all files of the catalog by their path inside it, sorted."""
         found = {
             f"{folder}/{n}".lstrip("/"): p for folder in FOLDERS for n, p in file_names(self.root / folder).items()
@@ -329,23 +332,23 @@ class Catalog:
         return self._read_if_there("quality/kv.yaml", QualityFile, QualityFile(formats={}))
 
     @cached_property
-    def _gpu_files(self) -> dict[str, Path]:
+    def _gpu_files(self) -> dict[str, FilePath]:
         return self._listed("gpus")
 
     @cached_property
-    def _model_files(self) -> dict[str, Path]:
+    def _model_files(self) -> dict[str, FilePath]:
         return self._listed("models", depth=2)
 
     @cached_property
-    def _engine_files(self) -> dict[str, Path]:
+    def _engine_files(self) -> dict[str, FilePath]:
         return self._listed("engines")
 
     @cached_property
-    def _calibration_files(self) -> dict[str, Path]:
+    def _calibration_files(self) -> dict[str, FilePath]:
         return self._listed("calibration")
 
     @cached_property
-    def _offer_files(self) -> dict[str, Path]:
+    def _offer_files(self) -> dict[str, FilePath]:
         files = self._listed("offers")
         return {name: path for name, path in files.items() if name not in OTHER_OFFER_FILES}
 
@@ -357,7 +360,7 @@ class Catalog:
     def _model_aliases(self) -> dict[str, tuple[str, ...]]:
         return folded(self.aliases.models)
 
-    def _read(self, path: Path, record: type[R]) -> R:
+    def _read(self, path: FilePath, record: type[R]) -> R:
         known = self._records.get(path)
         if isinstance(known, record):
             return known
@@ -372,14 +375,14 @@ class Catalog:
         self._listed(str(Path(name).parent))
         return empty
 
-    def _listed(self, folder: str, depth: int = 1) -> dict[str, Path]:
+    def _listed(self, folder: str, depth: int = 1) -> dict[str, FilePath]:
         """Return the files of a folder. Raises `DiagnosticError` when one is YAML by an ending that is not read."""
         strange = misnamed(self.root / folder, depth)
         if strange:
             raise DiagnosticError(strange)
         return file_names(self.root / folder, depth)
 
-    def _named(self, path: Path, record: type[R], name: str, key: str = "name") -> R:
+    def _named(self, path: FilePath, record: type[R], name: str, key: str = "name") -> R:
         entry = self._read(path, record)
         if getattr(entry, key) != name:
             message = f"{shown_path(path)} must have `{key}: {name}`, as its path says"

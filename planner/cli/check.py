@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planner.cli.exits import ExitCode
-from planner.cli.inputs import files_meant
+from planner.cli.inputs import catalog_folder, files_meant, read_source
 from planner.cli.options import CatalogOption, StdinNameOption, flag, is_file
-from planner.cli.streams import STANDARD, answer, check_writable, note, save, usage_error
-from planner.diagnostics import Diagnostic, DiagnosticError, has_errors, sort_key
+from planner.cli.streams import answer, check_writable, note, save
+from planner.diagnostics import DiagnosticError, has_errors, sort_key
 from planner.report.diagnostics import formats, render
 from planner.report.findings import CheckedFile, all_diagnostics, summary
 
 if TYPE_CHECKING:
     from planner.candidates.references import OpenCatalogs
+    from planner.diagnostics import Diagnostic
+    from planner.source import FilePath
+    from planner.spec import LoadedSpec
 
 _ENDINGS = (".yaml", ".yml")
 
@@ -32,7 +35,7 @@ class FailOn(StrEnum):
 
 
 def check(
-    specs: Annotated[list[str], typer.Argument(metavar="SPEC", help="Files, folders, or - for standard input.")],
+    specs: Annotated[list[str], typer.Argument(metavar="SPEC", help="Files, folders, git:REF:PATH, or - for stdin.")],
     format: Annotated[CheckFormat, typer.Option(help="How to print what is found.")] = CheckFormat("full"),
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Save what is found instead of printing it.")
@@ -51,13 +54,12 @@ def check(
     from planner.candidates.references import OpenCatalogs
 
     paths = files_meant(specs, _ENDINGS, "YAML file")
-    if catalog is not None and not (catalog / "catalog.yaml").is_file():
-        usage_error(f"no catalog at {catalog}: it holds no catalog.yaml")
+    folder = catalog_folder(catalog)
     target = out if out is not None and is_file(str(out)) else None
     if target is not None:
         check_writable(target)
     opener = OpenCatalogs()
-    files = [check_file(path, catalog, stdin_filename, opener) for path in paths]
+    files = [check_file(path, folder, stdin_filename, opener) for path in paths]
     text = render(format, files)
     if target is None:
         answer(text)
@@ -71,41 +73,46 @@ def check(
 
 
 def check_file(
-    path: str, catalog: Path | None, stdin_filename: str | None = None, opener: OpenCatalogs | None = None
+    path: str, catalog: FilePath | None, stdin_filename: str | None = None, opener: OpenCatalogs | None = None
 ) -> CheckedFile:
     """Check one file. `opener` keeps the catalogs of other files open."""
-    from planner.candidates.references import OpenCatalogs, check_references, open_catalog
-    from planner.source import read_source
+    from planner.candidates.references import OpenCatalogs
     from planner.spec import is_policy_file, load_spec
 
-    try:
-        source = read_source(path, stdin_filename if path == STANDARD else None)
-    except OSError as error:
-        usage_error(f"cannot read {path}: {error.strerror or error}")
+    opener = opener or OpenCatalogs()
+
+    source = read_source(path, stdin_filename)
     if source.text is None:
         return CheckedFile(source.path, (), source.diagnostics)
-    loaded = load_spec(source.text, source.path)
+    loaded = load_spec(source.text, source.path, source.file)
     if loaded.document is not None and is_policy_file(loaded.document):
-        return CheckedFile(source.path, source.lines, _check_policies(source.text, source.path, catalog))
-    found = list(loaded.diagnostics)
-    if loaded.document is not None:
-        try:
-            found.extend(check_references(loaded, open_catalog(loaded, catalog, opener or OpenCatalogs())))
-        except DiagnosticError as error:
-            found.extend(error.diagnostics)
+        found = _policies(source.text, loaded, catalog, opener)
+    else:
+        found = _spec(loaded, catalog, opener)
     return CheckedFile(source.path, source.lines, tuple(sorted(found, key=sort_key)))
 
 
-def _check_policies(text: str, path: str, folder: Path | None) -> tuple[Diagnostic, ...]:
-    """Check a file of policies, which has no catalog of its own: the nearest one upward, else the shipped one."""
-    from planner.candidates.references import check_policy_references
-    from planner.catalog import Catalog, find_catalog
-    from planner.spec import load_policies
+def _spec(loaded: LoadedSpec, folder: FilePath | None, opener: OpenCatalogs) -> list[Diagnostic]:
+    from planner.candidates.references import check_references, open_catalog
 
-    loaded = load_policies(text, path)
+    if loaded.document is None:
+        return list(loaded.diagnostics)
     try:
-        catalog = Catalog.open(folder or find_catalog(Path(path).parent))
-        named = check_policy_references(loaded, catalog)
+        named = check_references(loaded, open_catalog(loaded, folder, opener))
     except DiagnosticError as error:
         named = error.diagnostics
-    return tuple(sorted([*loaded.diagnostics, *named], key=sort_key))
+    return [*loaded.diagnostics, *named]
+
+
+def _policies(text: str, file: LoadedSpec, folder: FilePath | None, opener: OpenCatalogs) -> list[Diagnostic]:
+    """Check a file of policies, which has no catalog of its own: the nearest one upward, else the shipped one."""
+    from planner.candidates.references import check_policy_references
+    from planner.catalog import find_catalog
+    from planner.spec import load_policies
+
+    loaded = load_policies(text, file.path)
+    try:
+        named = check_policy_references(loaded, opener(folder or find_catalog(file.home)))
+    except DiagnosticError as error:
+        named = error.diagnostics
+    return [*loaded.diagnostics, *named]

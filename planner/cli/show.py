@@ -12,7 +12,7 @@ from planner.cli.options import Color, ColorOption, FormatOption, OutOption, Qui
 
 
 def show(
-    plan: Annotated[str, typer.Argument(metavar="PLAN", help="A saved plan, or - for standard input.")],
+    plan: Annotated[str, typer.Argument(metavar="PLAN", help="A saved plan, git:REF:PATH, or - for stdin.")],
     format: FormatOption = None,
     out: OutOption = None,
     color: ColorOption = Color.AUTO,

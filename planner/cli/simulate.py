@@ -74,7 +74,7 @@ DurationOption = Annotated[
 
 
 def simulate(
-    plan: Annotated[str, typer.Argument(metavar="PLAN", help="A saved plan, or - for standard input.")],
+    plan: Annotated[str, typer.Argument(metavar="PLAN", help="A saved plan, git:REF:PATH, or - for stdin.")],
     trace: TraceOption = None,
     trace_scaling: ScalingOption = ScalingName.COMPRESSED,
     drop_long: DropLongOption = False,

@@ -86,7 +86,7 @@ WriteLpOption = Annotated[Path | None, flag("--write-lp", "Write the program as 
 
 
 def solve(
-    spec: Annotated[str, typer.Argument(metavar="SPEC", help="A spec, or - for standard input.")],
+    spec: Annotated[str, typer.Argument(metavar="SPEC", help="A spec, git:REF:PATH, or - for stdin.")],
     format: FormatOption = None,
     out: OutOption = None,
     as_of: AsOfOption = None,

@@ -46,8 +46,10 @@ def note(text: str) -> None:
 
 
 def usage_error(message: str) -> NoReturn:
-    """Print one line and leave with the exit code of wrong usage."""
-    note(f"planner: {' '.join(message.split())}")
+    """Print one line and leave with the exit code of wrong usage. Names in it may be anybody's."""
+    from planner.report.figures import visible
+
+    note(f"planner: {visible(' '.join(message.split()))}")
     raise typer.Exit(ExitCode.USAGE)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from planner.diagnostics import Diagnostic, Span, has_errors, sort_key
-from planner.source import Document, YamlPath, parse
+from planner.source import Document, FilePath, YamlPath, parse
 from planner.spec.checks import check_names, check_plausibility
 from planner.spec.describe import Places, describe
 from planner.spec.fleet import FleetSpec
@@ -21,12 +22,21 @@ Root = TypeVar("Root", bound=Section)
 
 @dataclass(frozen=True)
 class LoadedSpec:
-    """A spec that was read: the model when it is usable, and what was found, sorted by place."""
+    """A spec that was read: the model when it is usable, and what was found, sorted by place.
+
+    `file` is where it lies, None where that is at `path` on disk.
+    """
 
     path: str
     spec: FleetSpec | None
     diagnostics: tuple[Diagnostic, ...]
     document: Document | None
+    file: FilePath | None = None
+
+    @property
+    def home(self) -> FilePath:
+        """The folder that the paths in the spec start from."""
+        return (Path(self.path) if self.file is None else self.file).parent
 
     def span(self, path: YamlPath, key: bool = False) -> Span:
         """Return the place of a value of the merged spec (under `defaults` when the model inherits it), or its key."""
@@ -35,19 +45,19 @@ class LoadedSpec:
         return Places(self.document).span(path, key)
 
 
-def load_spec(text: str, path: str) -> LoadedSpec:
-    """Read a spec. `path` names the file in messages; nothing is opened."""
+def load_spec(text: str, path: str, file: FilePath | None = None) -> LoadedSpec:
+    """Read a spec. `path` names the file in messages, `file` is where it lies if that is elsewhere; nothing is opened."""
     document, diagnostics = parse(text, path)
     if document is None:
-        return LoadedSpec(path, None, tidy(diagnostics), None)
+        return LoadedSpec(path, None, tidy(diagnostics), None, file)
     gate = check_gate(document)
     if gate:
-        return LoadedSpec(path, None, tidy([*diagnostics, *gate]), document)
+        return LoadedSpec(path, None, tidy([*diagnostics, *gate]), document, file)
     spec, found = _validate(document)
     diagnostics.extend(found)
     if has_errors(diagnostics):
         spec = None
-    return LoadedSpec(path, spec, tidy(diagnostics), document)
+    return LoadedSpec(path, spec, tidy(diagnostics), document, file)
 
 
 def _validate(document: Document) -> tuple[FleetSpec | None, list[Diagnostic]]:

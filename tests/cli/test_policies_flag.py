@@ -63,7 +63,7 @@ def test_mistakes_are_told_at_their_place(text: str, place: str, spec_file: Writ
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("nowhere.yaml",), "--policies: cannot read nowhere.yaml: No such file"),
+        (("nowhere.yaml",), "cannot read nowhere.yaml: No such file"),
         (("org.yaml", "--policies", "./org.yaml"), "./org.yaml is given twice"),
     ],
 )
