@@ -28,7 +28,6 @@ NOT_BUILT_YET = (
     "verify",
     "sweep",
     "frontier",
-    "export",
 )
 """Commands of the grammar that do not exist yet."""
 

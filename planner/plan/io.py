@@ -15,7 +15,7 @@ from planner.plan.schema import Plan
 
 SIGNIFICANT_DIGITS = 12  # enough for any figure here, and below the noise of the last bits
 ABSENT_WHEN_NULL = ("demand_by_period", "certificate", "infeasible", "preferred", "unsolved", "max_load_factor")
-ABSENT_FROM_POOLS_WHEN_NULL = ("workloads_by_period",)
+ABSENT_FROM_POOLS_WHEN_NULL = ("workloads_by_period", "serving")
 LARGEST_FILE_BYTES = 50_000_000
 
 
