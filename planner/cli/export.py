@@ -20,14 +20,20 @@ if TYPE_CHECKING:
 
 def export(
     plan: Annotated[str, typer.Argument(metavar="PLAN", help="A saved plan, or - for standard input.")],
-    to: Annotated[str, flag("--to", "What to write: csv, dynamo, kserve, kubernetes, llm-d, sglang, skypilot or vllm.", metavar="TARGET")],
+    to: Annotated[
+        str,
+        flag(
+            "--to", "What to write: csv, dynamo, kserve, kubernetes, llm-d, sglang, skypilot or vllm.", metavar="TARGET"
+        ),
+    ],
     pool: Annotated[list[str] | None, flag("--pool", "Only this pool; repeatable.", metavar="NAME")] = None,
     image: Annotated[
-        list[str] | None, flag("--image", "Container image, of one pool or of all; repeatable.", metavar="[POOL=]IMAGE")
+        list[str] | None,
+        flag("--image", "Container image of a pool, a model, or all; repeatable.", metavar="[NAME=]IMAGE"),
     ] = None,
     checkpoint: Annotated[
         list[str] | None,
-        flag("--checkpoint", "Repository or path of a pool's weights; repeatable.", metavar="POOL=WEIGHTS"),
+        flag("--checkpoint", "Weights of a pool or a model: a repository or path; repeatable.", metavar="NAME=WEIGHTS"),
     ] = None,
     out: Annotated[str | None, flag("--out", "Save everything in one file.", "-o", metavar="FILE")] = None,
     out_dir: Annotated[
@@ -82,38 +88,37 @@ def _choices(plan: Plan, target: Target, pools: list[str], images: list[str], ch
     if pools and not target.engines:
         usage_error(f"--pool: {target.name} is about nodes, which pools share; leave it out")
     for name in pools:
-        _check_pool("--pool", name, known)
-    named = [_named(text, known) for text in images]
-    of_all = [given for name, given in named if name is None]
+        if name not in known:
+            usage_error(f"--pool: the plan has no pool `{name}`; it has {', '.join(known)}")
+    of_all: set[str] = set()
+    image_of: dict[str, str] = {}
+    for text in images:
+        owners, image = _named(text, plan)
+        of_all |= set() if owners else {image}
+        image_of |= dict.fromkeys(owners, image)
     if len(of_all) > 1:
-        usage_error("--image: it names an image for all pools twice; write POOL=IMAGE for the image of one")
+        usage_error("--image: it names two images for all pools; write POOL=IMAGE for the image of one")
     weights: dict[str, str] = {}
     for text in checkpoints:
-        name, found = _named(text, known)
-        if name is None or not found:
-            _check_pool("--checkpoint", text.partition("=")[0], known)
-            usage_error(f"--checkpoint: say whose weights `{text}` are, as `{known[0]}=ORG/REPOSITORY`")
-        weights[name] = found
-    return Choices(
-        image=of_all[0] if of_all else None,
-        images={name: given for name, given in named if name is not None},
-        checkpoints=weights,
-        pools=frozenset(pools),
-    )
+        owners, found = _named(text, plan)
+        if not owners or not found:
+            usage_error(
+                f"--checkpoint: say whose weights `{text}` are, as `{known[0]}=ORG/REPOSITORY`; the plan has the pools "
+                + ", ".join(known)
+            )
+        weights |= dict.fromkeys(owners, found)
+    return Choices(next(iter(of_all), None), image_of, weights, frozenset(pools))
 
 
-def _named(text: str, pools: list[str]) -> tuple[str | None, str]:
-    """Split `POOL=VALUE` where it starts with a pool of the plan, the longest that fits."""
-    fitting = [name for name in pools if text.startswith(f"{name}=")]
+def _named(text: str, plan: Plan) -> tuple[tuple[str, ...], str]:
+    """Split `POOL=VALUE` or `MODEL=VALUE` where it starts with a name of the plan, the longest that fits."""
+    owners = {p.model: tuple(other.name for other in plan.pools if other.model == p.model) for p in plan.pools}
+    owners |= {p.name: (p.name,) for p in plan.pools}
+    fitting = [name for name in owners if text.startswith(f"{name}=")]
     if not fitting:
-        return None, text
+        return (), text
     name = max(fitting, key=len)
-    return name, text.removeprefix(f"{name}=")
-
-
-def _check_pool(option: str, name: str, known: list[str]) -> None:
-    if name not in known:
-        usage_error(f"{option}: the plan has no pool `{name}`; it has {', '.join(known)}")
+    return owners[name], text.removeprefix(f"{name}=")
 
 
 def _deliver(exported: Exported, target: Target, out: str | None, folder: Path | None, quiet: bool) -> None:

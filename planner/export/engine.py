@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -45,6 +46,7 @@ class Launch:
         return -(-self.gpus // self.serving.gpus_in_node)
 
 
+REPOSITORY = re.compile(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+")
 Settings = Mapping[str, str | None]
 """Values of settings by their name in `Engine.flags`; None for a flag without a value."""
 
@@ -100,6 +102,13 @@ def all_engines() -> Mapping[str, Engine]:
 def full_release(version: str) -> str:
     """Return the number of a release as tags have it: `0.33` is the line that starts with `0.33.0`."""
     return f"{version}.0" if version.count(".") == 1 else version
+
+
+def hugging_face(launch: Launch) -> str:
+    """Return the address of the weights on Hugging Face. Raises `Unsupported` for weights that lie elsewhere."""
+    if not REPOSITORY.fullmatch(launch.model):
+        raise Unsupported(f"`{launch.model}` is no repository of Hugging Face, which is what this target loads")
+    return f"hf://{launch.model}"
 
 
 def served_by(launch: Launch, host: str, port: str) -> Settings:

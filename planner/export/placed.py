@@ -120,7 +120,9 @@ def _launch(pool: Pool, engine: Engine, checkpoint: str | None) -> Launch:
         return Launch(pool, serving, _repository(own), quantised_on_load=True)
     reason = f"it serves {pool.weights} weights, and no checkpoint is named that has them"
     if own is not None:
-        reason += f": {own} has {serving.native_weights}, which {engine.name} does not quantise to {pool.weights} on load"
+        reason += (
+            f": {own} has {serving.native_weights}, which {engine.name} does not quantise to {pool.weights} on load"
+        )
     raise Unsupported(
         reason,
         f"name one with `--checkpoint {pool.name}=ORG/REPOSITORY`, or in the spec under models.{pool.model}.checkpoints",

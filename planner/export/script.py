@@ -10,7 +10,11 @@ from planner.export.engine import PORT, Settings, served_by
 from planner.export.placed import PlacedPool
 
 BASH = "#!/usr/bin/env bash\n"
-UNDECIDED = ("which GPUs of a machine a replica takes (CUDA_VISIBLE_DEVICES)", "the port of each", "what routes to them")
+UNDECIDED = (
+    "which GPUs of a machine a replica takes (CUDA_VISIBLE_DEVICES)",
+    "the port of each",
+    "what routes to them",
+)
 RANK = '"${NODE_RANK:?rank of this machine in the replica, 0 on the first}"'
 LEADER = '"${LEADER:?address of the first machine of the replica}"'
 _START = """
@@ -31,8 +35,13 @@ def pool_script(placed: Sequence[PlacedPool]) -> str:
     return f'{_START}{names}  exit 64\n}}\n\ncase "${{1-}}" in\n{cases}\n*) usage ;;\nesac\n'
 
 
-def command(placed: PlacedPool, host: str, port: str, rank: str = RANK, leader: str = LEADER, indent: str = "") -> str:
-    """Return the command of one replica over several lines; `host`, `port`, `rank` and `leader` are words of the shell."""
+def command(
+    placed: PlacedPool, host: str, port: str, rank: str, leader: str, more: bool = True, indent: str = ""
+) -> str:
+    """Return the command of one replica over several lines; `host`, `port`, `rank` and `leader` are words of the shell.
+
+    Where there are `more` flags, they are the arguments of the script at that time.
+    """
     engine, launch = placed.engine, placed.launch
     served = {k: v for k, v in served_by(launch, "", "").items() if k not in ("host", "port")}
     lines = [*_words(placed, served), f"{engine.flags['host']} {host}", f"{engine.flags['port']} {port}"]
@@ -40,7 +49,8 @@ def command(placed: PlacedPool, host: str, port: str, rank: str = RANK, leader: 
     if launch.nodes > 1:
         joining = engine.joining(launch.nodes, rank, leader)
         lines += [f"{engine.flags[name]} {value}" for name, value in joining.items()]
-    lines.append('"$@"')
+    if more:
+        lines.append('"$@"')
     return f" \\\n{indent}  ".join([" ".join(map(quote, engine.program)), *lines])
 
 
@@ -62,5 +72,9 @@ def _case(placed: PlacedPool) -> str:
     said = comment([f"{pool.name}: {replicas}, each on {gpus}; {places}; weights {placed.weights}"])
     host, port = (f'"${{{name}:-{value}}}"' for name, value in (("HOST", "0.0.0.0"), ("PORT", PORT)))
     workers = worker_flags(placed, RANK)
-    body = ["shift\n", *([workers] if workers else []), f"exec {command(placed, host, port, indent='  ')}\n"]
+    body = [
+        "shift\n",
+        *([workers] if workers else []),
+        f"exec {command(placed, host, port, RANK, LEADER, indent='  ')}\n",
+    ]
     return f"\n{said}{quote(pool.name)})\n{''.join(f'  {line}' for line in body)}  ;;\n"

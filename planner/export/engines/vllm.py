@@ -5,7 +5,6 @@ from __future__ import annotations
 from planner.catalog.engine import version_key
 from planner.export.engine import PLANNED_BLOCK_SIZE, WIDE_DTYPES, Engine, Launch, Settings, Unsupported
 
-
 FLAGS = {
     "model": "",
     "served_name": "--served-model-name",
@@ -53,6 +52,13 @@ def _settings(launch: Launch) -> Settings:
             f"below max_model_len ({pool.max_model_len})",
             "set engine.chunked_prefill or a larger engine.max_num_batched_tokens in the spec, and solve again",
         )
+    # The cap of a plan is that of a replica; each data-parallel rank of the engine has one of its own.
+    slots = -(-pool.max_num_seqs // pool.attention_data_parallel)
+    if slots > pool.max_num_batched_tokens:
+        raise Unsupported(
+            f"vLLM does not start with max_num_batched_tokens ({pool.max_num_batched_tokens}) below max_num_seqs ({slots})",
+            "set a larger engine.max_num_batched_tokens in the spec, and solve again",
+        )
     if pool.attention_data_parallel > 1 and launch.nodes > 1:
         raise Unsupported("data-parallel attention over several nodes has no export yet")
     found: dict[str, str | None] = {}
@@ -70,8 +76,7 @@ def _settings(launch: Launch) -> Settings:
         found["quantization"] = _on_load(pool.weights, pool.engine.version)
     found["kv_cache"] = KV_CACHE[pool.kv_cache]
     found["max_model_len"] = str(pool.max_model_len)
-    # The cap of a plan is that of a replica; each data-parallel rank of the engine has one of its own.
-    found["max_num_seqs"] = str(-(-pool.max_num_seqs // pool.attention_data_parallel))
+    found["max_num_seqs"] = str(slots)
     found["max_num_batched_tokens"] = str(pool.max_num_batched_tokens)
     found["memory"] = f"{serving.gpu_memory_utilization:g}"
     if serving.block_size != PLANNED_BLOCK_SIZE:

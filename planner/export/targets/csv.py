@@ -10,6 +10,7 @@ from planner.export.documents import Document
 from planner.export.placed import PlacedPool
 from planner.export.target import Target, Written
 from planner.plan.schema import NodePlan, Plan
+from planner.report.figures import visible
 
 COLUMNS = (
     "offer",
@@ -67,8 +68,8 @@ def _row(plan: Plan, node: NodePlan, hours: float) -> list[str]:
 
 
 def _safe(cell: str) -> str:
-    """Return a cell that no spreadsheet runs as a formula."""
-    return f"'{cell}" if cell.startswith(FORMULA_STARTS) else cell
+    """Return a cell on one line that no spreadsheet runs as a formula."""
+    return visible(f"'{cell}" if cell.startswith(FORMULA_STARTS) else cell)
 
 
 TARGET = Target(

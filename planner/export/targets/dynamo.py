@@ -52,7 +52,11 @@ def _worker(placed: PlacedPool, image: str) -> Json:
     main = {
         "image": image,
         "command": ["python3", "-m", module],
-        "args": [model_flag, *arguments(placed.engine, {"model": placed.launch.model})[-1:], *arguments(placed.engine, served)],
+        "args": [
+            model_flag,
+            *arguments(placed.engine, {"model": placed.launch.model})[-1:],
+            *arguments(placed.engine, served),
+        ],
     }
     found: Json = {
         "componentType": "worker",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from shlex import join
 
 from planner.export.documents import Document, as_yaml
-from planner.export.engine import PORT, Unsupported
+from planner.export.engine import PORT, Unsupported, hugging_face
 from planner.export.names import dns_name
 from planner.export.placed import PlacedPool
 from planner.export.pods import SEPARATOR, Json, escaped, gpu_resource, metadata, scheduling
@@ -17,9 +17,7 @@ API = "serving.kserve.io/v1alpha1"
 
 
 def _write(plan: Plan, placed: Sequence[PlacedPool]) -> Written:
-    notes = ["KServe scales by itself only where it is told to; these have the most replicas of any period"]
-    changing = any(p.least < p.most for p in placed)
-    return Written(for_each(placed, lambda p: Document(p.name, as_yaml(_service(plan, p)))), tuple(notes) * changing)
+    return Written(for_each(placed, lambda p: Document(p.name, as_yaml(_service(plan, p)))))
 
 
 def _service(plan: Plan, placed: PlacedPool) -> Json:
@@ -41,7 +39,7 @@ def _service(plan: Plan, placed: PlacedPool) -> Json:
         "kind": "LLMInferenceService",
         "metadata": metadata(plan, placed),
         "spec": {
-            "model": {"uri": f"hf://{placed.launch.model}", "name": dns_name(placed.pool.model)},
+            "model": {"uri": hugging_face(placed.launch), "name": dns_name(placed.pool.model)},
             "replicas": placed.most,
             "router": {"route": {}, "gateway": {}, "scheduler": {}},
             "template": {**scheduling(placed), "containers": [main]},

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from planner.export.documents import Document, as_yaml
-from planner.export.engine import PORT, Unsupported
+from planner.export.engine import PORT, Unsupported, hugging_face
 from planner.export.gpus import vendor
 from planner.export.names import dns_name
 from planner.export.placed import PlacedPool
@@ -26,7 +25,6 @@ from planner.plan.schema import Plan
 
 BY_THE_CHART = ("tensor", "data")
 """Settings that the chart turns into flags itself, beside model, name and port."""
-REPOSITORY = re.compile(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+")
 
 
 def _write(plan: Plan, placed: Sequence[PlacedPool]) -> Written:  # noqa: ARG001
@@ -40,13 +38,11 @@ def _values(placed: PlacedPool) -> Json:
             "the modelservice chart gives a replica the GPUs of its tensor and data ranks on one node, no pipeline stages",
             "use `--to kubernetes`",
         )
-    if not REPOSITORY.fullmatch(launch.model):
-        raise Unsupported(f"`{launch.model}` is no Hugging Face repository, which is what the chart loads")
     own = {name: value for name, value in placed.settings.items() if name not in BY_THE_CHART}
     return {
         "modelArtifacts": {
             "name": dns_name(pool.model),
-            "uri": f"hf://{launch.model}",
+            "uri": hugging_face(launch),
             "size": "0",
             "authSecretName": "",
             "labels": {

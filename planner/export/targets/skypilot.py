@@ -8,7 +8,7 @@ from shlex import quote
 from planner.export.documents import Document, as_yaml, comment
 from planner.export.engine import PORT, Unsupported
 from planner.export.gpus import ACCELERATORS
-from planner.export.placed import PlacedPool
+from planner.export.placed import PlacedPool, UnsupportedPools
 from planner.export.pods import SEPARATOR, START_UP_S, Json
 from planner.export.script import command, worker_flags
 from planner.export.target import Target, Written, for_each
@@ -22,8 +22,11 @@ LEADER = '"$(head -n 1 <<< "$SKYPILOT_NODE_IPS")"'
 
 def _write(plan: Plan, placed: Sequence[PlacedPool]) -> Written:  # noqa: ARG001
     known = [p for p in placed if p.place.provider in CLOUDS]
+    if not known:
+        nowhere = Unsupported("none of its places is a cloud of SkyPilot", "use another target for it")
+        raise UnsupportedPools({p.pool.name: nowhere for p in placed})
     notes = [
-        f"left out: {p.most} replicas of `{p.pool.name}` at {p.place.provider} {p.place.region}, which is no cloud of SkyPilot"
+        f"left out: `{p.pool.name}` at {p.place.provider} {p.place.region} (x{p.most}), which is no cloud of SkyPilot"
         for p in placed
         if p not in known
     ]
@@ -36,12 +39,13 @@ def _document(placed: PlacedPool) -> Document:
         task["num_nodes"] = placed.launch.nodes
     release = placed.pool.engine.version
     package = placed.engine.package.format(version=f"{release}.*" if release.count(".") == 1 else release)
-    run = f"{worker_flags(placed, RANK)}exec {command(placed, '0.0.0.0', str(PORT), RANK, LEADER)}\n"
+    joins = worker_flags(placed, RANK)
+    run = f"exec {command(placed, '0.0.0.0', str(PORT), RANK, LEADER, more=bool(joins))}\n"
     task |= {
         "resources": _resources(placed),
         "envs": {"HF_TOKEN": ""},
         "setup": f"pip install {quote(package)}\n",
-        "run": f"set --\n{run}",
+        "run": f"set --\n{joins}{run}" if joins else run,
     }
     return Document(placed.name, _warning(placed) + as_yaml(task))
 
@@ -68,7 +72,9 @@ def _resources(placed: PlacedPool) -> Json:
     elif gpu in ACCELERATORS:
         found["accelerators"] = {ACCELERATORS[gpu]: count}
     else:
-        raise Unsupported(f"SkyPilot's name for {count} x {gpu} of a larger node is not known", "use another target for it")
+        raise Unsupported(
+            f"SkyPilot's name for {count} x {gpu} of a larger node is not known", "use another target for it"
+        )
     return {**found, "use_spot": placed.pool.spot, "ports": PORT}
 
 
