@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from shlex import quote
 
-from planner.export.documents import comment
+from planner.export.documents import Document, comment
 from planner.export.engine import PORT, Settings, served_by
 from planner.export.placed import PlacedPool
+from planner.export.target import Target, Written
+from planner.plan.schema import Plan
 
 BASH = "#!/usr/bin/env bash\n"
 UNDECIDED = (
@@ -25,6 +27,24 @@ set -euo pipefail
 usage() {
   printf 'usage: %s POOL [FLAG...]\\npools:\\n' "$0" >&2
 """
+
+
+def script_target(engine: str, sentence: str) -> Target:
+    """Return the target of the scripts of an engine."""
+
+    def write(plan: Plan, placed: Sequence[PlacedPool]) -> Written:  # noqa: ARG001
+        return Written((Document("serve", pool_script(placed)),))
+
+    return Target(
+        name=engine,
+        sentence=sentence,
+        ending=".sh",
+        write=write,
+        engines=(engine,),
+        leaves_out=True,
+        undecided=UNDECIDED,
+        first_line=BASH,
+    )
 
 
 def pool_script(placed: Sequence[PlacedPool]) -> str:

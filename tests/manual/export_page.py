@@ -25,7 +25,9 @@ def engines() -> str:
     for engine in all_engines().values():
         image = engine.images["nvidia"].format(version="RELEASE")
         made = engine.on_load("fp8", engine.version)
-        lines.append(f"| {engine.name} | {engine.version} | <{engine.source}> | `{image}` | fp8, with `--quantization {made}` |")
+        lines.append(
+            f"| {engine.name} | {engine.version} | <{engine.source}> | `{image}` | fp8, with `--quantization {made}` |"
+        )
     return "\n".join(lines)
 
 

@@ -57,5 +57,6 @@ TARGET = Target(
     undecided=(
         f"the release of vLLM, which is that of KServe's image unless --image names one (it listens on {PORT})",
         "CPU and memory requests, the gateway, and credentials for gated weights",
+        "whether KServe's template reads VLLM_ADDITIONAL_ARGS, as recent releases do",
     ),
 )
