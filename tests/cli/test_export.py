@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 import yaml
-from cli_run import ROOT, run
+from cli_run import ROOT, TINY, WriteSpec, run
 from export_plans import chat, of_pools, prod, saved
 
 from planner.export import all_targets
 from planner.plan.io import dump, load, with_digest
 
 PLANS = ROOT / "tests" / "data" / "plans"
+CONFIG = "RedHatAI--Meta-Llama-3.1-8B-Instruct-FP8-dynamic.json"
 
 
 @pytest.fixture
@@ -111,6 +112,22 @@ def test_what_a_plan_lacks_is_said_with_its_place(tmp_path: Path) -> None:
     assert "error[export/no-checkpoint]: pool `chat-2`: it serves int4 weights" in weights.err
     assert f"{path}:1:1" in weights.err
     assert "error[export/unsupported]: pool `odd`: it runs on llama.cpp" in engine.err
+
+
+def test_a_model_that_the_spec_brings_needs_its_weights_named(spec_file: WriteSpec, tmp_path: Path) -> None:
+    config = ROOT / "tests" / "data" / "configs" / CONFIG
+    (tmp_path / "config.json").write_bytes(config.read_bytes())
+    brought = "config: config.json, weights: [fp8], engine: {block_size: 32, prefix_caching: false}"
+    spec = spec_file(TINY.replace("use: llama-3.1-8b", brought))
+    path = tmp_path / "plan.json"
+    assert run("solve", spec, "--out", path, "--quiet").code == 0
+    refused = run("export", path, "--to", "vllm")
+    named = run("export", path, "--to", "vllm", "--checkpoint", "chat=/models/own")
+
+    assert "error[export/no-checkpoint]" in refused.err
+    assert "    /models/own \\\n" in named.out
+    assert "--block-size 32" in named.out
+    assert "--no-enable-prefix-caching" in named.out
 
 
 def test_a_plan_without_a_fleet_has_nothing_to_export() -> None:
