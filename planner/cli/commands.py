@@ -27,7 +27,6 @@ NOT_BUILT_YET = (
     "diff",
     "sweep",
     "frontier",
-    "export",
 )
 """Commands of the grammar that do not exist yet."""
 

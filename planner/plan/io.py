@@ -16,7 +16,7 @@ from planner.plan.schema import Plan
 SIGNIFICANT_DIGITS = 12  # enough for any figure here, and below the noise of the last bits
 ABSENT_WHEN_NULL = ("demand_by_period", "certificate", "infeasible", "preferred", "unsolved", "max_load_factor")
 ABSENT_FROM_ITEMS_WHEN_NULL = {
-    "pools": ("workloads_by_period",),
+    "pools": ("workloads_by_period", "serving"),
     "workloads": ("api",),
     "nodes": ("country",),
     "policies": ("at", "file", "waiver"),

@@ -54,6 +54,22 @@ class Engine(Record):
     version: str
 
 
+class Serving(Record):
+    """How the engine of a pool is started, beyond its layout, formats and caps: what deployment files need."""
+
+    repository: str | None
+    """Repository of the model's own weights, by its catalog name; null where the spec brings a `config.json`."""
+    native_weights: str
+    """Format of the weights in that repository."""
+    gpu_memory_utilization: float
+    chunked_prefill: bool
+    prefix_caching: bool
+    block_size: int
+    """Tokens per block of the KV cache."""
+    gpus_in_node: int
+    """GPUs of one replica inside one node: fewer than it has where it spans nodes."""
+
+
 class Placement(Record):
     """Replicas of a pool at one place."""
 
@@ -126,6 +142,8 @@ class Pool(Record):
     max_model_len: int
     max_num_seqs: int
     max_num_batched_tokens: int
+    serving: Serving | None = None
+    """Absent from plans of older releases."""
     replicas: int
     """At most in any period, spares included. What else is said about the pool is about the first such period, `period`; its
     cost and what has periods of its own aside."""

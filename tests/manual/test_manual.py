@@ -15,6 +15,7 @@ import pytest
 from error_codes import codes_of, listed_codes
 from estimate_page import example_parts as estimate_parts
 from explain_page import explain_parts
+from export_page import export_parts
 from pages import bands_part, constraints_part, with_generated_parts
 from simulate_page import simulate_parts
 from size_page import example_parts
@@ -39,6 +40,7 @@ PAGES = (
     "errors",
     "estimate",
     "explain",
+    "export",
     "physics",
     "pipelines",
     "policies",
@@ -51,6 +53,7 @@ PAGES = (
 PARTS: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "estimate": estimate_parts(),
     "explain": explain_parts(),
+    "export": export_parts(),
     "physics": {"bands": lambda: bands_part(ROOT / "catalog")},
     "program": {"constraints": constraints_part},
     "simulate": simulate_parts(),
