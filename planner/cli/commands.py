@@ -24,7 +24,6 @@ FIRST = ("init", "check", "solve", "show")
 """Commands that the help lists before all others."""
 
 NOT_BUILT_YET = (
-    "diff",
     "sweep",
     "frontier",
 )

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from planner.validation.stated import Stated
     from planner.validation.table import Measurements
 
+PLAN_STARTS = (b"{", b"<")
+"""How plans begin, in JSON or inside a page; no spec does."""
+
 
 def files_meant(paths: Sequence[str], endings: tuple[str, ...], noun: str) -> list[str]:
     """Return the files meant: folders by their files with these endings, in sorted order, each once.
@@ -220,6 +223,21 @@ def read_plan(path: str, beside: str | None = None) -> Plan:
 
     data, shown, _ = _given(path, LARGEST_FILE_BYTES, beside=beside)
     return loads(data, shown)
+
+
+def read_either(path: str, beside: str | None = None) -> Plan | LoadedSpec:
+    """Read a saved plan or a spec, told apart by how they begin. Raises `DiagnosticError` for what is wrong with a plan."""
+    from planner.plan.io import LARGEST_FILE_BYTES, loads
+    from planner.source import source_of
+    from planner.spec import LoadedSpec, load_spec
+
+    data, shown, file = _given(path, LARGEST_FILE_BYTES, beside=beside)
+    if data.lstrip()[:1] in PLAN_STARTS:
+        return loads(data, shown)
+    source = source_of(data, shown, file)
+    if source.text is None:
+        return LoadedSpec(source.path, None, source.diagnostics, None, source.file)
+    return load_spec(source.text, source.path, source.file)
 
 
 def report(diagnostics: Iterable[Diagnostic], loaded: LoadedSpec | LoadedPolicies | None = None) -> None:

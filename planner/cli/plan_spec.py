@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 from planner.cli.inputs import catalog_for, read_spec, refuse
 from planner.cli.options import flag
 from planner.cli.streams import usage_error
+from planner.revision.reference import PREFIX, RevisionError, is_reference, parse_reference
 
 if TYPE_CHECKING:
     from planner.pipeline import Prepared
@@ -57,6 +58,33 @@ def spec_today(plan: Plan, path: str) -> LoadedSpec:
     if not alike:
         usage_error(f"no spec for {path} is beside it, here or in specs/: give it with --spec")
     return read_spec(str(alike[0]), None)
+
+
+def spec_of_plan(plan: Plan, path: str, other: str) -> LoadedSpec | None:
+    """Return the spec that the plan at `path` was made from, None where it is not at hand.
+
+    It is looked for nearby, and, for the plan of a revision or of a changed spec, at that revision or in the last commit:
+    in the file of the `other` side.
+    """
+    from planner.pipeline import spec_digest
+    from planner.revision.path import open_reference
+    from planner.source import MAX_SOURCE_BYTES, source_of
+    from planner.spec import load_spec
+
+    near = None if is_reference(path) else _with_digest(plan, path)
+    if near is not None:
+        return near
+    reference = f"{PREFIX}{parse_reference(path).ref if is_reference(path) else 'HEAD'}"
+    try:
+        file = open_reference(reference, other)
+        with file.open("rb") as opened:
+            source = source_of(opened.read(MAX_SOURCE_BYTES + 1), str(file), file)
+    except (RevisionError, OSError):
+        return None
+    if source.text is None:
+        return None
+    loaded = load_spec(source.text, source.path, source.file)
+    return loaded if spec_digest(loaded) == plan.digests.spec else None
 
 
 def check_fleet(plan: Plan, path: str, what: str) -> None:

@@ -127,7 +127,7 @@ def solve(
     flags = _Flags(
         day("--as-of", as_of),
         quantity("--gap", gap, "share"),
-        _limit_s(time_limit),
+        time_limit_s(time_limit),
         write_lp,
         stay_within=quantity("--stay-within", stay_within, "share"),
         prefer=_preferred(prefer, spec),
@@ -235,7 +235,8 @@ class _Flags:
         )
 
 
-def _limit_s(time_limit: str | None) -> float | None:
+def time_limit_s(time_limit: str | None) -> float | None:
+    """Return the value of --time-limit in seconds. Leaves with a usage error."""
     limit_s = quantity("--time-limit", time_limit, "time")
     if limit_s is not None and limit_s <= 0.0:
         usage_error("--time-limit: give more than no time, such as `60s`")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from planner.report import figures
 from planner.report.content import Block, Lines, Table, numbers, texts
@@ -18,6 +19,7 @@ _STALE = {
     "calibration": "the calibration of speed was changed since",
 }
 VISIBLE_USD = 0.5
+Item = TypeVar("Item")
 _AS_SHARED = (
     "Now: with today's demand in the shares of it that each pool has in the plan. -: queues would grow without end, or "
     "nothing is known of it."
@@ -110,7 +112,7 @@ def _latency(found: Verification) -> Block | None:
 def _limit_row(workload: VerifiedWorkload, limit: VerifiedLimit) -> tuple[str, ...]:
     return (
         figures.visible(workload.name),
-        then_now(workload.planned_requests_per_s, workload.demand_requests_per_s),
+        then_now(workload.planned_requests_per_s, workload.demand_requests_per_s, figures.number),
         metric_name(figures.visible(limit.metric)),
         _seconds(limit.planned_s),
         _seconds(limit.planned_limit_s),
@@ -121,9 +123,9 @@ def _limit_row(workload: VerifiedWorkload, limit: VerifiedLimit) -> tuple[str, .
     )
 
 
-def then_now(then: float | None, now: float | None) -> str:
-    """Return a figure that may have changed: `12`, `12 -> 14`, `- -> 3`."""
-    before, after = ("-" if value is None else figures.number(value) for value in (then, now))
+def then_now(then: Item | None, now: Item | None, text: Callable[[Item], str]) -> str:
+    """Return what may have changed as text: `12`, `12 -> 14`, `- -> 3`."""
+    before, after = ("-" if value is None else text(value) for value in (then, now))
     return before if before == after else f"{before} -> {after}"
 
 

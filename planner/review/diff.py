@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from planner.pipeline import Options, Prepared, make_plan, spec_digest
 from planner.plan.schema import Plan, PolicyResult
+from planner.policy import PlacedPolicy, PlanFacts, both_sides, edits, evaluate, placed
+from planner.policy.edits import PolicyEdit
 from planner.review.compare import differ, node_changes, pool_changes, workload_changes
-from planner.review.difference import Cause, Difference, PoolChange, SideSummary, WorkloadChange
+from planner.review.difference import Cause, Difference, PolicyEditRecord, PoolChange, SideSummary, WorkloadChange
 from planner.review.inputs import OtherChange, SpecChange, catalog_changes, spec_changes
-from planner.review.steps import Taken, options_for, taken_steps
+from planner.review.steps import MOST_STEPS, Taken, Tell, groups_of, options_for, quietly, taken_steps
 from planner.review.verify import place_of
 from planner.spec import FleetSpec
 
@@ -23,6 +26,11 @@ class Side:
     plan: Plan
     prepared: Prepared | None = None
 
+    @property
+    def has_own_spec(self) -> bool:
+        """Tell whether the spec at hand is the one that the plan was made from."""
+        return self.prepared is not None and spec_digest(self.prepared.loaded) == self.plan.digests.spec
+
 
 def planned_side(label: str, prepared: Prepared, options: Options, old: Side | None = None) -> Side:
     """Plan a spec for one side, the fleet of the old side preferred where there is one. Raises what `make_plan` raises."""
@@ -31,12 +39,13 @@ def planned_side(label: str, prepared: Prepared, options: Options, old: Side | N
     return Side(label, make_plan(prepared, options), prepared)
 
 
-def compare(old: Side, new: Side, options: Options, policies: Sequence[PolicyResult], *, explains: bool) -> Difference:
-    """Return how the plan of one side differs from that of the other.
+def compare(old: Side, new: Side, options: Options, *, explains: bool = True, tell: Tell = quietly) -> Difference:
+    """Return how the plan of one side differs from that of the other, judged by the policies of both.
 
-    With `explains`, and the specs of both sides at hand, every cause is taken by itself to see what it does.
+    With `explains`, and the specs of both sides at hand, every cause is taken by itself to see what it does. The policies
+    of `options` count beside those of the specs.
     """
-    steps = _steps(old, new, options) if explains else []
+    steps = _steps(old, new, options, explains, tell)
     causes = _causes(steps) if steps else _listed(old, new)
     workloads = _workloads(workload_changes(old.plan, new.plan), causes)
     before, after = old.plan.objective, new.plan.objective
@@ -60,7 +69,8 @@ def compare(old: Side, new: Side, options: Options, policies: Sequence[PolicyRes
         pools=pools,
         nodes=nodes,
         workloads=workloads,
-        policies=tuple(policies),
+        policies=_judged(old, new, options),
+        policy_edits=tuple(_edit(each) for each in policy_edits(old, new)),
         preferred=new.plan.preferred,
         infeasible=new.plan.infeasible.reason if new.plan.infeasible is not None else new.plan.unsolved,
     )
@@ -87,15 +97,63 @@ def _summary(side: Side) -> SideSummary:
     )
 
 
-def _steps(old: Side, new: Side, options: Options) -> list[Taken]:
-    """Take the changes of spec and catalog one after the other; none where a spec is not at hand or not that of its plan."""
+def policy_edits(old: Side, new: Side) -> tuple[PolicyEdit, ...]:
+    """Return what became of the policies from one spec to the other, none where one is not at hand."""
     if old.prepared is None or new.prepared is None:
+        return ()
+    return edits(_policies(old, old.label), _policies(new))
+
+
+def _policies(side: Side, file: str | None = None) -> tuple[PlacedPolicy, ...]:
+    return () if side.prepared is None else placed(side.prepared.spec.policies, file)
+
+
+def _judged(old: Side, new: Side, options: Options) -> tuple[PolicyResult, ...]:
+    """Judge the new plan by the policies of both sides and of the options, the cost of the old one as its baseline."""
+    if new.plan.objective is None:
+        return ()
+    if new.prepared is None:
+        return new.plan.policies
+    before = old.plan.objective
+    baseline = None if before is None else before.usd_per_month
+    facts = PlanFacts(new.plan, new.prepared.catalog, date.fromisoformat(new.plan.as_of), baseline)
+    return evaluate((*both_sides(_policies(old, old.label), _policies(new)), *options.policies), facts)
+
+
+def _edit(edit: PolicyEdit) -> PolicyEditRecord:
+    policy = edit.new or edit.old
+    assert policy is not None
+    return PolicyEditRecord(
+        id=policy.policy.label,
+        rule=policy.policy.rule,
+        kind=edit.kind,
+        parts=tuple(change.of for change in edit.changes),
+        loosens=edit.loosens,
+        tightens=edit.tightens,
+        old_path=None if edit.old is None else edit.old.path,
+        new_path=None if edit.new is None else edit.new.path,
+    )
+
+
+def _steps(old: Side, new: Side, options: Options, explains: bool, tell: Tell) -> list[Taken]:
+    """Take the changes of spec and catalog one after the other, all at once where nothing is to be explained.
+
+    None where a spec is not at hand or not that of its plan.
+    """
+    if old.prepared is None or new.prepared is None or not (old.has_own_spec and new.has_own_spec):
         return []
-    if any(spec_digest(side.prepared.loaded) != side.plan.digests.spec for side in (old, new) if side.prepared):
-        return []
-    other = [*_circumstances(old, new), *catalog_changes(old.prepared, new.prepared.catalog)]
+    other = [*_circumstances(old, new), *_other_catalog(old), *catalog_changes(old.prepared, new.prepared.catalog)]
     spec = spec_changes(old.prepared.loaded, new.prepared.loaded)
-    return taken_steps((old.prepared.loaded, old.plan), (new.prepared.catalog, new.plan), other, spec, options)
+    sides = (old.prepared.loaded, old.plan), (new.prepared.catalog, new.plan)
+    return taken_steps(*sides, groups_of(other, spec, MOST_STEPS if explains else 1), options, tell)
+
+
+def _other_catalog(side: Side) -> Iterator[OtherChange]:
+    """Yield that the catalog a saved plan was made with is not at hand, where it is not."""
+    assert side.prepared is not None
+    then, now = side.plan.digests.catalog, side.prepared.catalog.digest()
+    if then != now:
+        yield OtherChange("catalog", "catalog", then, now)
 
 
 def _causes(steps: Iterable[Taken]) -> tuple[Cause, ...]:

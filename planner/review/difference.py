@@ -126,6 +126,21 @@ class WorkloadChange(Record):
     causes: tuple[int, ...] = ()
 
 
+class PolicyEditRecord(Record):
+    """What a change does to one policy: added, removed, or changed in some of its parts."""
+
+    id: str
+    rule: str
+    kind: Literal["added", "removed", "changed"]
+    parts: tuple[str, ...]
+    """What changed: limit, workloads, level, waiver, id."""
+    loosens: bool
+    """Whether some plan may pass now that did not. Such an edit counts once it is merged."""
+    tightens: bool
+    old_path: str | None
+    new_path: str | None
+
+
 class Difference(Record):
     """How the plan of the new side differs from that of the old one."""
 
@@ -146,6 +161,8 @@ class Difference(Record):
     nodes: tuple[NodeChange, ...]
     workloads: tuple[WorkloadChange, ...]
     policies: tuple[PolicyResult, ...]
+    """Outcomes on the new plan of the policies of both sides, and of files that were given: the stricter wins."""
+    policy_edits: tuple[PolicyEditRecord, ...] = ()
     preferred: Preferred | None = None
     """What became of the old fleet, where the new side was planned."""
     infeasible: str | None = None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from planner.catalog import Catalog
 from planner.diagnostics import DiagnosticError
@@ -21,6 +21,14 @@ STEP_GAP = 0.01
 Change = SpecChange | OtherChange
 
 
+Tell = Callable[[str], None]
+"""Told what is planned next, for people who wait."""
+
+
+def quietly(_text: str) -> None:
+    """Tell nobody."""
+
+
 @dataclass(frozen=True)
 class Taken:
     """A step with the changes in it, and the plans before and after it."""
@@ -34,16 +42,14 @@ class Taken:
 def taken_steps(
     old: tuple[LoadedSpec, Plan],
     new: tuple[Catalog, Plan],
-    other: Sequence[OtherChange],
-    spec: Sequence[SpecChange],
+    groups: Sequence[Sequence[Change]],
     options: Options,
+    tell: Tell = quietly,
 ) -> list[Taken]:
-    """Return the changes from an old plan to a new one in steps: what is beside the spec first, then the spec in the order of its file.
+    """Return the changes from an old plan to a new one in steps, a group of changes each; the last one ends at the new plan.
 
-    Changes that leave no spec that can be planned by themselves go together with those after them; the last step ends at
-    the new plan. At most `MOST_STEPS` are planned, changes of one section together where there are more.
+    Groups that leave no spec that can be planned by themselves go together with those after them.
     """
-    groups = _groups(other, spec)
     loaded, plan = old
     found: list[Taken] = []
     done: list[SpecChange] = []
@@ -53,16 +59,16 @@ def taken_steps(
         done += [c for c in group if isinstance(c, SpecChange)]
         waiting += group
         is_last = number == len(groups)
+        if not is_last:
+            tell(f"step {number} of {len(groups)}: {', '.join(c.key for c in group)}")
         after = new[1] if is_last else _planned(loaded, done, new[0], plan, options)
         if after is None:
             continue
-        if after.objective is None and not is_last:
-            if not is_lost:
-                found.append(_taken(len(found) + 1, waiting, plan, after))
-                waiting, is_lost = [], True
-            continue
-        found.append(_taken(len(found) + 1, waiting, plan, after))
-        waiting, plan, is_lost = [], after, False
+        has_fleet = after.objective is not None
+        if has_fleet or is_last or not is_lost:
+            found.append(_taken(len(found) + 1, waiting, plan, after))
+            waiting = []
+        plan, is_lost = (after, False) if has_fleet else (plan, True)
     return found
 
 
@@ -77,22 +83,22 @@ def _taken(number: int, changes: Sequence[Change], before: Plan, after: Plan) ->
     return Taken(step, tuple(changes), before, after)
 
 
-def _groups(other: Sequence[OtherChange], spec: Sequence[SpecChange]) -> list[list[Change]]:
-    """Return what is taken together: all beside the spec, then each change of the spec; those of a section, and the last, where there are many."""
+def groups_of(other: Sequence[OtherChange], spec: Sequence[SpecChange], most: int) -> list[list[Change]]:
+    """Return what is taken together, in at most so many groups: all beside the spec, then each change of the spec in its order.
+
+    Where these are too many, changes of one section are taken together, and the last sections.
+    """
     first: list[list[Change]] = [list(other)] if other else []
-    room = MOST_STEPS - len(first)
-    if len(spec) <= room:
-        return [*first, *_each(spec)]
-    sections: dict[tuple[str, ...], list[Change]] = {}
-    for change in spec:
-        sections.setdefault(change.names[:2], []).append(change)
-    own = list(sections.values())
-    return [*first, *own[: room - 1], *([[c for group in own[room - 1 :] for c in group]] if own[room - 1 :] else [])]
-
-
-def _each(spec: Sequence[SpecChange]) -> Iterator[list[Change]]:
-    for change in spec:
-        yield [change]
+    each: list[list[Change]] = [[change] for change in spec]
+    if len(first) + len(each) > most:
+        sections: dict[tuple[str, ...], list[Change]] = {}
+        for change in spec:
+            sections.setdefault(change.names[:2], []).append(change)
+        each = list(sections.values())
+    groups = [*first, *each]
+    if len(groups) <= most:
+        return groups
+    return [*groups[: most - 1], [change for group in groups[most - 1 :] for change in group]]
 
 
 def _planned(
@@ -110,4 +116,4 @@ def _planned(
 def options_for(options: Options, before: Plan, name: str, gap: float | None) -> Options:
     """Return the options to plan a spec with the fleet of an earlier plan preferred, where that has one."""
     prefer = PreferredPlan(before, name) if before.pools else None
-    return Options(as_of=options.as_of, gap=gap, periods=options.periods, prefer=prefer)
+    return replace(options, gap=gap, prefer=prefer)
