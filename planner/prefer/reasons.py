@@ -75,7 +75,7 @@ def _limits(spec: FleetSpec, problem: FleetProblem, solution: Solution, catalog:
             needed = limit.needed(problem, solution)[0]
             key = limit.key(spec)
             reason = f"{key} is {limit.text(limit.value)}, and the fleet takes {limit.text(needed)}"
-            yield Broken("limit", key, reason, "", limit.value, needed)
+            yield Broken("limit", key, reason, "", limit.value, needed, key)
 
 
 def _demand(problem: FleetProblem, replicas: Mapping[str, int], running: Running) -> Iterator[Broken]:

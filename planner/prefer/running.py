@@ -11,6 +11,7 @@ from planner.prefer.broken import Broken
 from planner.prefer.earlier import EarlierFleet, EarlierNodes, EarlierPool
 from planner.program.data import Kept, KeptPool
 
+OFFERS = "supply.offers"
 Kind = tuple[str, str, bool, str, int]
 """Model, shape, whether on spot nodes, zone and node size, as far as the model is to survive their loss."""
 
@@ -56,7 +57,8 @@ def running_fleet(fleet: EarlierFleet, table: CandidateTable) -> Running:
     for pool in pools:
         kinds = _kinds(pool, table)
         if sum(count for _, count in kinds) < pool.replicas:
-            lost.append(Broken("supply", pool.name, f"pool {pool.name}: {_why_gone(pool, table)}"))
+            why, key = _why_gone(pool, table)
+            lost.append(Broken("supply", pool.name, f"pool {pool.name}: {why}", key=key))
         for kind, count in kinds:
             columns[kind] = [c for c in table.candidates if _kind(c) == kind]
             found[kind] += count
@@ -116,13 +118,14 @@ def _nearest(candidates: Iterable[Candidate], pool: EarlierPool) -> Candidate:
     )
 
 
-def _why_gone(pool: EarlierPool, table: CandidateTable) -> str:
+def _why_gone(pool: EarlierPool, table: CandidateTable) -> tuple[str, str]:
+    """Return why replicas of a pool cannot be had any more, and the key that is in the way."""
     ruled = [r for r in table.rejections if r.model == pool.model and (r.shape or r.gpu) in (pool.shape, pool.gpu)]
     if ruled:
-        return f"{pool.shape} is ruled out today ({ruled[0].rule}): {ruled[0].reason}"
+        return f"{pool.shape} is ruled out today ({ruled[0].rule}): {ruled[0].reason}", f"models.{pool.model}"
     if not any(o.gpu == pool.gpu for o in table.supply.offers):
-        return f"no offer has {pool.gpu} any more"
-    return f"{pool.shape} is no candidate today, on the nodes that it lies on"
+        return f"no offer has {pool.gpu} any more", OFFERS
+    return f"{pool.shape} is no candidate today, on the nodes that it lies on", f"models.{pool.model}"
 
 
 def _nodes(nodes: Iterable[EarlierNodes], offers: Iterable[PricedOffer]) -> tuple[dict[str, int], list[Broken]]:
@@ -142,7 +145,7 @@ def _nodes(nodes: Iterable[EarlierNodes], offers: Iterable[PricedOffer]) -> tupl
             gpu = node.kind[3]
             unknown = f"offer {node.offer} has no such nodes of {gpu} any more"
             reason = f"offer {node.offer} is not in the supply any more" if node.nodes else unknown
-            gone.append(Broken("supply", node.offer, reason))
+            gone.append(Broken("supply", node.offer, reason, key=OFFERS))
     return dict(sorted(found.items())), gone
 
 

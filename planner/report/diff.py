@@ -219,10 +219,9 @@ def _why(found: Difference, pool: PoolChange) -> str:
 
 def _change(cause: Cause) -> str:
     name = f"price of {cause.key}" if cause.kind == "price" else cause.key
-    if cause.from_ is None:
-        return f"{name} added"
-    if cause.to is None:
-        return f"{name} removed"
+    if cause.from_ is None or cause.to is None:
+        word, value = ("added", cause.to) if cause.from_ is None else ("removed", cause.from_)
+        return f"{name} {_text(value or '')} {word}"
     return f"{name} {_text(cause.from_)} -> {_text(cause.to)}"
 
 

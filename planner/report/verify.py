@@ -157,4 +157,4 @@ def _repair_notes(repair: Repair) -> Iterator[str]:
     against = "" if delta is None else f", {signed(delta)} against what runs"
     unproven = "" if repair.status == "solved" else " It is not proven."
     yield f"The repaired fleet costs {figures.usd(repair.usd_per_month)} per month{against}.{unproven}"
-    yield "`planner solve SPEC --prefer PLAN` plans it."
+    yield "Found to 2 %, or the gap of the spec; `planner solve SPEC --prefer PLAN` plans it to that gap."

@@ -46,7 +46,7 @@ def compare(old: Side, new: Side, options: Options, *, explains: bool = True, te
     of `options` count beside those of the specs.
     """
     steps = _steps(old, new, options, explains, tell)
-    causes = _causes(steps) if steps else _listed(old, new)
+    causes = _causes(steps) if _has_specs(old, new) else _listed(old, new)
     workloads = _workloads(workload_changes(old.plan, new.plan), causes)
     before, after = old.plan.objective, new.plan.objective
     delta = None if before is None or after is None else after.usd_per_month - before.usd_per_month
@@ -140,12 +140,16 @@ def _steps(old: Side, new: Side, options: Options, explains: bool, tell: Tell) -
 
     None where a spec is not at hand or not that of its plan.
     """
-    if old.prepared is None or new.prepared is None or not (old.has_own_spec and new.has_own_spec):
+    if old.prepared is None or new.prepared is None or not _has_specs(old, new):
         return []
     other = [*_circumstances(old, new), *_other_catalog(old), *catalog_changes(old.prepared, new.prepared.catalog)]
     spec = spec_changes(old.prepared.loaded, new.prepared.loaded)
     sides = (old.prepared.loaded, old.plan), (new.prepared.catalog, new.plan)
     return taken_steps(*sides, groups_of(other, spec, MOST_STEPS if explains else 1), options, tell)
+
+
+def _has_specs(old: Side, new: Side) -> bool:
+    return old.has_own_spec and new.has_own_spec
 
 
 def _other_catalog(side: Side) -> Iterator[OtherChange]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner import __version__
 from planner.diagnostics import Span
@@ -23,6 +23,8 @@ from planner.spec import FleetSpec, WorkloadSpec
 from planner.spec.keys import locate
 
 DEPLOYED = "deployed"
+REPAIR_GAP = 0.02
+"""Proven distance from the best fleet that is enough to say what a repair costs."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ def verify(prepared: Prepared, subject: Subject, options: Options, *, repairs: b
     policies = stood.plan.policies if stood.plan is not None else ()
     repair = None
     if stood.plan is None and repairs:
-        repair = _repair(make_plan(prepared, options), stood.usd_per_month)
+        rough = replace(options, gap=max(REPAIR_GAP, prepared.spec.planning.gap))
+        repair = _repair(make_plan(prepared, rough), stood.usd_per_month)
     return Verification(
         fleet=prepared.spec.fleet,
         subject=subject.name,
@@ -96,10 +99,10 @@ def _broken(prepared: Prepared, broken: Broken) -> BrokenLimit:
 
 
 def _key(spec: FleetSpec, broken: Broken) -> str:
-    """Return the key of the spec that asks for what is broken; a `limit` names its key itself."""
+    """Return the key of the spec that asks for what is broken."""
     subject = broken.subject.partition(" in ")[0]  # in a period
-    if broken.check == "limit":
-        return broken.subject
+    if broken.key:
+        return broken.key
     if broken.check == "latency":
         return f"workloads.{subject}.slo.{broken.metric}"
     if subject in spec.workloads:
@@ -108,7 +111,7 @@ def _key(spec: FleetSpec, broken: Broken) -> str:
         return "reliability" if spec.models[subject].reliability is None else f"models.{subject}.reliability"
     if subject in spec.models:
         return f"models.{subject}"
-    return "supply.offers" if broken.check == "supply" else "workloads"
+    return "workloads"
 
 
 def _stale(plan: Plan | None, stood: Stood) -> Iterator[Stale]:
