@@ -26,7 +26,7 @@ from planner.cli.options import (
 )
 from planner.cli.plan_spec import spec_of_plan, spec_today
 from planner.cli.solve import GapOption, StayWithinOption, TimeLimitOption, time_limit_s
-from planner.cli.streams import STANDARD, note, save, usage_error
+from planner.cli.streams import STANDARD, check_writable, note, save, usage_error
 from planner.plan.schema import Plan
 from planner.revision.reference import RevisionError, is_reference, parse_reference
 
@@ -47,6 +47,9 @@ class DiffFormat(StrEnum):
     GITHUB = "github"
 
 
+ENDINGS = {".json": DiffFormat.JSON, ".md": DiffFormat.MARKDOWN, ".txt": DiffFormat.TABLE}
+
+
 def diff(
     old: Annotated[str, typer.Argument(metavar="OLD", help="A spec or a saved plan; git:REF or git:REF:PATH too.")],
     new: Annotated[
@@ -65,7 +68,10 @@ def diff(
     catalog: CatalogOption = None,
     format: Annotated[DiffFormat, typer.Option("--format", help="How to print the comparison.")] = DiffFormat.TABLE,
     out: Annotated[str | None, flag("--out", "Save what is printed in this file.", "-o", metavar="FILE")] = None,
-    json: Annotated[Path | None, flag("--json", "Also save the comparison as JSON.", metavar="FILE")] = None,
+    save_as: Annotated[
+        list[str] | None,
+        flag("--save", "Also save the comparison in this file: .json, .md or .txt; repeatable.", metavar="FILE"),
+    ] = None,
     color: ColorOption = Color.AUTO,
     quiet: QuietOption = False,
 ) -> None:
@@ -81,7 +87,7 @@ def diff(
     from planner.review.diff import compare, policy_edits
 
     check_out(out)
-    check_out(None if json is None else str(json))
+    files = {Path(path): _format_of(path) for path in save_as or []}
     after = new if new is not None else _work_tree(old)
     options = Options(
         as_of=day("--as-of", as_of),
@@ -97,9 +103,18 @@ def diff(
     except DiagnosticError as error:
         refuse(error.diagnostics)
     hand_over(out, color, quiet, lambda colored, width: _text(found, edits, format, colored, width))
-    if json is not None:
-        save(json, _text(found, edits, DiffFormat.JSON, False, None))
+    for path, chosen in files.items():
+        save(path, _text(found, edits, chosen, False, None))
     raise typer.Exit(first_of(_codes(found, detailed_exitcode)))
+
+
+def _format_of(path: str) -> DiffFormat:
+    """Return the format of a file by its ending. Leaves with a usage error where it cannot be written."""
+    known = ENDINGS.get(Path(path).suffix.lower())
+    if known is None:
+        usage_error(f"--save: cannot tell the format of {path}: end it in {', '.join(ENDINGS)}")
+    check_writable(Path(path))
+    return known
 
 
 def _codes(found: Difference, detailed: bool) -> list[ExitCode]:

@@ -1,4 +1,4 @@
-"""`planner schema`: print the JSON Schema of a spec, a plan or the findings of a check, for editors, hooks and programs."""
+"""`planner schema`: print the JSON Schema of a spec, or of what commands print as JSON, for editors, hooks and programs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,16 @@ class SchemaOf(StrEnum):
 
     SPEC = "spec"
     PLAN = "plan"
+    DIFF = "diff"
+    VERIFICATION = "verification"
     DIAGNOSTICS = "diagnostics"
 
 
 _DESCRIBED_BY = {
     SchemaOf.SPEC: ("planner.spec.schema", "spec_schema"),
     SchemaOf.PLAN: ("planner.plan.json_schema", "plan_schema"),
+    SchemaOf.DIFF: ("planner.review.json_schema", "difference_schema"),
+    SchemaOf.VERIFICATION: ("planner.review.json_schema", "verifications_schema"),
     SchemaOf.DIAGNOSTICS: ("planner.report.findings_schema", "findings_schema"),
 }
 """The module and the function that return each schema as plain data."""
@@ -31,7 +35,7 @@ _DESCRIBED_BY = {
 def schema(
     what: Annotated[SchemaOf, typer.Argument(help="What to describe.", metavar="WHAT")] = SchemaOf.SPEC,
 ) -> None:
-    """Print the JSON Schema of a spec, of a plan in JSON, or of what check --format json prints.
+    """Print the JSON Schema of a spec, or of what solve, diff, verify and check print as JSON.
 
     Example: planner schema spec > specs/fleet.schema.json
     """

@@ -29,10 +29,11 @@ if arguments[0] != "diff":
 with open(os.environ["STUB_CALLS"], "a") as calls:
     print(*arguments, sep="\\t", file=calls)
 print("::error::not a command")
-out = Path(arguments[arguments.index("--out") + 1])
-text = os.environ["STUB_JSON" if out.suffix == ".json" else "STUB_MARKDOWN"]
-if text:
-    out.write_text(text * int(os.environ["STUB_TIMES"] if out.suffix == ".md" else 1))
+if os.environ["STUB_JSON"]:
+    numbers, report = (Path(arguments[i + 1]) for i, flag in enumerate(arguments) if flag == "--save")
+    numbers.write_text(os.environ["STUB_JSON"])
+    report.write_text(os.environ["STUB_MARKDOWN"] * int(os.environ["STUB_TIMES"]))
+    Path(arguments[arguments.index("--out") + 1]).write_text(os.environ["STUB_COMMANDS"])
 sys.exit(int(os.environ["STUB_CODE"]))
 """
 CHANGED = '{"schema_version": 1, "changed": true, "new": {"usd_per_month": 50224.4}, "usd_per_month_delta": 8760}'
@@ -77,7 +78,7 @@ class Runner:
         files = {name: str(self.home / name.lower()) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "STUB_CALLS")}
         inputs = {"SPEC": "fleet.yaml", "BASE": "HEAD", "FAIL_ON": "error"}
         inputs |= dict.fromkeys(("CATALOG", "POLICIES", "COMMENT_FILE"), "") | self.inputs
-        stub = {"CODE": "2", "JSON": CHANGED, "MARKDOWN": "# Report\n", "TIMES": "1"} | self.stub
+        stub = {"CODE": "2", "JSON": CHANGED, "MARKDOWN": "# Report\n", "TIMES": "1", "COMMANDS": ""} | self.stub
         return {
             "PATH": f"{self.home / 'bin'}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(ROOT),
@@ -140,9 +141,9 @@ def test_mistakes_are_annotations_and_a_summary(runner: Runner) -> None:
 def test_a_comparison(runner: Runner) -> None:
     """A change is no failure: numbers become outputs, the report becomes the summary and the text of a comment."""
     runner.inputs = {"POLICIES": "rules.yaml", "COMMENT_FILE": "comment.md", "CATALOG": "a catalog"}
-    runner.stub = {"MARKDOWN": "# Überblick\n"}
+    runner.stub = {"MARKDOWN": "# Überblick\n", "COMMANDS": "::notice title=planner diff::up\n"}
 
-    assert runner.step("diff.sh") == (0, [])
+    assert runner.step("diff.sh") == (0, ["::notice title=planner diff::up"])
 
     report = runner.home / "temp" / "planner-diff.md"
     assert runner.outputs().keys() == metadata()["outputs"].keys()
@@ -154,20 +155,13 @@ def test_a_comparison(runner: Runner) -> None:
     }
     assert runner.left("github_step_summary") == report.read_text(encoding="utf-8") == "# Überblick\n"
     assert (runner.checkout / "comment.md").read_text(encoding="utf-8") == "# Überblick\n"
-    flags = ["diff", "--detailed-exitcode", "--catalog", "a catalog", "--policies", "rules.yaml", "--format"]
-    files = {"json": "planner-diff.json", "markdown": "planner-diff.md"}
-    assert [call.split("\t") for call in runner.left("stub_calls").splitlines()] == [
-        [
-            *flags,
-            kind,
-            "--out",
-            str(runner.home / "temp" / name),
-            "--",
-            f"git:{runner.git('rev-parse', 'HEAD')}",
-            "fleet.yaml",
-        ]
-        for kind, name in files.items()
-    ]
+    temp = runner.home / "temp"
+    flags = ["diff", "--detailed-exitcode", "--catalog", "a catalog", "--policies", "rules.yaml"]
+    files = ["--save", str(temp / "planner-diff.json"), "--save", str(report)]
+    shown = ["--format", "github", "--out", str(temp / "planner-diff.commands")]
+    sides = ["--", f"git:{runner.git('rev-parse', 'HEAD')}", "fleet.yaml"]
+    (call,) = runner.left("stub_calls").splitlines()
+    assert call.split("\t") == [*flags, *files, *shown, *sides]
 
 
 @pytest.mark.parametrize(

@@ -24,21 +24,17 @@ flags=(--detailed-exitcode)
 report=$RUNNER_TEMP/planner-diff.md
 numbers=$RUNNER_TEMP/planner-diff.json
 
-compare() {
-  plainly planner diff "${flags[@]}" --format "$1" --out "$2" -- "git:$commit" "$INPUT_SPEC"
-}
-
 rm -f "$report" "$numbers"
 code=0
-compare json "$numbers" || code=$?
-if [ -s "$numbers" ]; then
-  compare markdown "$report" || true
-fi
-if [ ! -s "$report" ]; then
+annotations=$RUNNER_TEMP/planner-diff.commands
+plainly planner diff "${flags[@]}" --save "$numbers" --save "$report" --format github --out "$annotations" \
+  -- "git:$commit" "$INPUT_SPEC" || code=$?
+if [ ! -s "$report" ] || [ ! -s "$numbers" ]; then
   annotate error "planner diff failed with exit code $code; see the log"
   exit "$((code == 0 ? 1 : code))"
 fi
 
+cat "$annotations" # every text in it is escaped
 {
   python3 "${BASH_SOURCE[0]%/*}/outputs.py" "$numbers"
   echo "report=$report"
