@@ -138,5 +138,5 @@ def in_words_of_periods(reason: str, periods: Sequence[str]) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share in percent, to three digits."""
-    return f"{100.0 * share:.3g} %"
+    """Write a share in percent, to three digits and without an exponent."""
+    return f"{float(f'{100.0 * share:.3g}'):,.12g} %"

@@ -44,7 +44,7 @@ _LOOSER = "A policy that a change loosens or removes, and a waiver that it adds,
 def blocks(found: Difference, edits: Sequence[PolicyEdit] = ()) -> list[Block]:
     """Return the difference in cost first, edits of policies last; sections without any difference are left out."""
     parts: list[Block | None] = [
-        Lines("", (f"{sentence(found)}.", *_notes(found))),
+        Lines(sentence(found), tuple(_notes(found))),
         _causes(found),
         _pools(found),
         _nodes(found.nodes),
@@ -97,7 +97,7 @@ def github(found: Difference) -> str:
 
 
 def _span(place: Place | None) -> Span | None:
-    return None if place is None else Span(place.path, place.line, place.column, place.column + 1)
+    return None if place is None else Span(place.path, place.line, place.column, place.end_column)
 
 
 def _notes(found: Difference) -> Iterator[str]:

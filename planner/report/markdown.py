@@ -11,6 +11,8 @@ from planner.report.diagnostics.full import render_full
 from planner.report.sections import blocks
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&#])")
+_BULLET = re.compile(r"^[+-](?=\s)")
+"""What would make an item of a list of a line."""
 _BACKTICKS = re.compile(r"`+")
 _SHORTEST_FENCE = 3
 
@@ -43,7 +45,7 @@ def _block(block: Block, heading: str) -> str:
 
 def _list(lines: tuple[str, ...]) -> str:
     if len(lines) == 1:
-        return escaped(lines[0])
+        return _BULLET.sub(r"\\\g<0>", escaped(lines[0]))
     return "\n".join(f"- {escaped(line)}" for line in lines)
 
 

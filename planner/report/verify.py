@@ -20,6 +20,7 @@ _STALE = {
 }
 VISIBLE_USD = 0.5
 Item = TypeVar("Item")
+_ORDER = ("supply", "limit", "settings", "demand", "load", "latency", "loss", "routing")
 _AS_SHARED = (
     "Now: with today's demand in the shares of it that each pool has in the plan. -: queues would grow without end, or "
     "nothing is known of it."
@@ -48,7 +49,7 @@ def verdict(found: Verification) -> str:
 
 
 def _verdict(found: Verification) -> Block:
-    return Lines("", (f"{verdict(found)}.", *_facts(found)))
+    return Lines(verdict(found), tuple(_facts(found)))
 
 
 def _facts(found: Verification) -> Iterator[str]:
@@ -77,7 +78,8 @@ def _broken(found: Verification) -> Block | None:
     if not found.broken:
         return None
     columns = texts("Broken", "Of") + numbers("Is", "Limit") + texts("In the spec", "Why")
-    return Table("What no longer holds", columns, tuple(_broken_row(b) for b in found.broken))
+    broken = sorted(found.broken, key=lambda b: _ORDER.index(b.check))
+    return Table("What no longer holds", columns, tuple(map(_broken_row, broken)))
 
 
 def _broken_row(broken: BrokenLimit) -> tuple[str, ...]:

@@ -9,11 +9,12 @@ from planner.plan.schema import PolicyResult, PreferredChange, Status
 
 
 class Place(Record):
-    """Where a spec has a key; lines and columns count from 1."""
+    """Where a spec has a key; lines and columns count from 1, `end_column` is exclusive."""
 
     path: str
     line: int
     column: int
+    end_column: int
 
 
 class Stale(Record):

@@ -65,7 +65,9 @@ def verify(prepared: Prepared, subject: Subject, options: Options, *, repairs: b
 
 def place_of(span: Span | None) -> Place | None:
     """Return a place as records have it."""
-    return None if span is None else Place(path=span.path, line=span.line, column=span.column)
+    if span is None:
+        return None
+    return Place(path=span.path, line=span.line, column=span.column, end_column=span.end_column)
 
 
 def _usd_per_month(plan: Plan | None) -> float | None:
