@@ -27,9 +27,16 @@ SpecOption = Annotated[
 
 def prepared(plan: Plan, path: str, spec: str | None, folder: Path | None) -> Prepared:
     """Return the spec and the catalog of the plan at `path`. Leaves with what is wrong where they are not its own."""
+    loaded = read_spec(spec, None) if spec is not None else spec_of(plan, path)
+    if loaded is None:
+        usage_error("the spec of this plan is not beside it, here or in specs/, or it was changed; give it with --spec")
+    return prepared_with(loaded, plan, path, folder)
+
+
+def prepared_with(loaded: LoadedSpec, plan: Plan, path: str, folder: Path | None) -> Prepared:
+    """Return a spec and its catalog where both are those of the plan at `path`. Raises `DiagnosticError` where not."""
     from planner.pipeline import prepare, spec_digest
 
-    loaded = read_spec(spec, None) if spec is not None else _found(plan, path)
     if loaded.spec is None:
         refuse(loaded.diagnostics, loaded)
     if spec_digest(loaded) != plan.digests.spec:
@@ -54,17 +61,12 @@ def refuse_plan(code: str, message: str, path: str) -> NoReturn:
     raise DiagnosticError([Diagnostic(code, message, Span(path, 1, 1, 2))])
 
 
-def _found(plan: Plan, path: str) -> LoadedSpec:
+def spec_of(plan: Plan, path: str) -> LoadedSpec | None:
     """Return the spec with the digest that a plan names: beside the plan, in the working folder, or in specs/."""
     from planner.pipeline import spec_digest
 
     nearby = (read_spec(str(file), None) for file in _near(Path(path).parent))
-    found = next((loaded for loaded in nearby if spec_digest(loaded) == plan.digests.spec), None)
-    if found is not None:
-        return found
-    return usage_error(
-        "the spec of this plan is not beside it, here or in specs/, or it was changed; give it with --spec"
-    )
+    return next((loaded for loaded in nearby if spec_digest(loaded) == plan.digests.spec), None)
 
 
 def _near(home: Path) -> Iterator[Path]:
