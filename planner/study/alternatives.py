@@ -15,6 +15,7 @@ from planner.plan.schema import Plan
 
 ALL_IN_USE = "all nodes of {} are in use"
 NOT_BEST = "not in the best fleet"
+NO_FLEET = "alone: the limits on all together leave no fleet"
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def _rows(plan: Plan, table: CandidateTable, workload: str) -> Iterator[Consider
             continue
         if costs:
             shape = min(costs, key=lambda name: (costs[name], name))
-            why = _stock_used_up(plan, table, [c for c in able if c.shape.name == shape])
+            why = _why_not(plan, table, [c for c in able if c.shape.name == shape])
             yield Considered(workload, model, gpu, shape, "possible", why, costs[shape])
         else:
             # What is dominated has a better twin, which was ruled out too: that one came nearer.
@@ -81,8 +82,10 @@ def _costs(candidates: list[Candidate], table: CandidateTable, workload: str) ->
     return found
 
 
-def _stock_used_up(plan: Plan, table: CandidateTable, candidates: list[Candidate]) -> str:
+def _why_not(plan: Plan, table: CandidateTable, candidates: list[Candidate]) -> str:
     """Return which stock is used up where candidates have no other, else that the best fleet does without them."""
+    if not plan.pools:
+        return NO_FLEET
     cells = {cell for candidate in candidates for cell in candidate.cells}
     offers = [o for o in table.supply.offers if o.cell in cells]
     available = {s.entry: s.available for s in table.supply.stock}

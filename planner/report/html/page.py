@@ -10,7 +10,7 @@ from hashlib import sha256
 from importlib.resources import files
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from planner.plan.io import dump
 from planner.plan.page import ELEMENT_ID, MEDIA_TYPE, script_text
@@ -24,6 +24,7 @@ from planner.report.rows import as_json
 from planner.report.sections.headline import headline
 
 _INDEX = re.compile(r"\[(\d+)\]")
+_CODE = re.compile(r"`([^`]+)`")
 _DIGEST_DIGITS = 19
 
 
@@ -144,8 +145,13 @@ def _excerpt(block: Excerpt) -> tuple[str, int | None]:
     return render_full([block.diagnostic], block.sources), line
 
 
+def prose(text: str) -> Markup:
+    """Return text with what stands between backticks as code."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))
+
+
 def _environment() -> Environment:
-    return Environment(
+    found = Environment(
         loader=FunctionLoader(_read),
         autoescape=True,
         undefined=StrictUndefined,
@@ -153,6 +159,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    found.filters["prose"] = prose
+    return found
 
 
 def _read(name: str) -> str:

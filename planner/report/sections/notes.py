@@ -71,7 +71,7 @@ def every_assumption(plan: Plan) -> Block | None:
         return None
     rows = tuple(tuple(map(figures.visible, (a.key, a.value, a.source))) for a in plan.assumptions)
     note = f"As of {figures.visible(plan.as_of)}."
-    return Table("Assumptions", keys("Of") + texts("Value", "Source"), rows, (note,))
+    return Table("Each with its source", keys("Of") + texts("Value", "Source"), rows, (note,))
 
 
 def _kind(assumption: PlanAssumption, names: Iterable[str]) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from planner.candidates.hours import Hours
 from planner.plan.schema import NodePlan, Plan
@@ -54,7 +55,7 @@ def _paint_demand(axes: Axes, hours: Hours) -> None:
     ranked = sorted(hours.requests_per_s.items(), key=lambda item: (len(set(item[1])) == 1, item[0]))
     for i, (name, rates) in enumerate(ranked):
         label = short(name) if i < MOST_NAMED else None
-        axes.stairs([rate / max(rates) for rate in rates], edges, color=SERIES[i % len(SERIES)], label=label, lw=1.6)
+        axes.stairs([rate / max(rates) for rate in rates], edges, baseline=None, color=SERIES[i % len(SERIES)], label=label)
     axes.set_ylim(0.0, 1.08)
     _hours_axis(axes, edges, "share of its highest hour")
 
@@ -67,6 +68,7 @@ def _paint_nodes(axes: Axes, counts: dict[str, list[int]]) -> None:
         axes.stairs(above, edges, baseline=below, fill=True, color=SERIES[i], label=kind, alpha=0.85)
         below = above
     axes.set_ylim(0.0, max(below) * 1.08)
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     _hours_axis(axes, edges, "nodes")
 
 

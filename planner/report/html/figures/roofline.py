@@ -52,12 +52,14 @@ def _paint(axes: Axes, points: list[OperatingPoint]) -> None:
         axes.plot([start, high], [peak / TERA] * 2, color=MUTED, linewidth=0.9, linestyle=(0, (4, 2)))
         formats = ", ".join(sorted(name for name, own in gpu.peaks.items() if own == peak))
         label = f"{formats} {figures.number(peak / TERA)}"
-        axes.annotate(label, (high, peak / TERA), (0, -9), textcoords="offset points", ha="right", fontsize=8)
+        axes.annotate(label, (high, peak / TERA), (0, 2), textcoords="offset points", ha="right", fontsize=8)
     for i, point in enumerate(points):
         color, marker = SERIES[i % len(SERIES)], _MARKERS[i % len(_MARKERS)]
         name = short(point.pool) if i < MOST_NAMED else None
         axes.plot([point.flop_per_byte], [point.flops_per_s / TERA], marker, color=color, markersize=6, label=name)
-    axes.set(xscale="log", yscale="log", xlim=(low, high), xlabel="FLOP per byte of HBM", ylabel="TFLOP/s per GPU")
+    bottom = 0.5 * min(gpu.roof(low), *(p.flops_per_s for p in points)) / TERA
+    axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(bottom, 2.0 * top / TERA))
+    axes.set(xlabel="FLOP per byte of HBM", ylabel="TFLOP/s per GPU")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: figures.number(value)))
         axis.set_minor_formatter(FuncFormatter(lambda _value, _: ""))
