@@ -40,6 +40,7 @@ PAGES = (
     "explain",
     "physics",
     "program",
+    "report",
     "simulate",
     "size",
     "spec",

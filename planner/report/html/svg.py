@@ -57,8 +57,12 @@ _STYLE: dict[str, Any] = {
     "figure.facecolor": "none",
     "axes.facecolor": "none",
 }
+_PLACES = frozenset({"d", "x", "y", "transform", "points", "width", "height"})
+_DECIMALS = re.compile(r"-?\d+\.\d+")
 _COLOR = re.compile(r"#[0-9a-f]{6}\b")
 _FONT = re.compile(r"font: (?:\w+ )?([\d.]+px) [^;]*")
+_FAMILY = re.compile(r"font-family: [^;]*; ?")
+_UNTURNED = "rotate(-0 "
 _REFERENCE = re.compile(r"url\(#([^)]*)\)")
 
 
@@ -117,8 +121,15 @@ def _inline(text: str, name: str, title: str) -> Markup:
         root.remove(metadata)
     _rename(root, name)
     for node in root.iter():
+        for key in _PLACES & node.attrib.keys():
+            node.set(key, _DECIMALS.sub(_rounded, " ".join(node.attrib[key].split())))
         if "style" in node.attrib:
             node.set("style", _restyled(node.attrib["style"]))
+        if node.attrib.get("transform", "").startswith(_UNTURNED):
+            del node.attrib["transform"]
+        if node.tag != f"{{{SVG}}}text":
+            node.text = None
+        node.tail = None
     for key in ("width", "height", "version"):
         root.attrib.pop(key, None)
     label = ElementTree.Element(f"{{{SVG}}}title", {"id": f"{name}-title"})
@@ -144,6 +155,11 @@ def _rename(root: ElementTree.Element, name: str) -> None:
             node.set(key, _REFERENCE.sub(rf"url(#{name}-\1)", value))
 
 
+def _rounded(match: re.Match[str]) -> str:
+    """Return a length with two decimals: a hundredth of a point is not seen."""
+    return f"{float(match[0]):.2f}".rstrip("0").rstrip(".")
+
+
 def _restyled(style: str) -> str:
     colored = _COLOR.sub(lambda match: VARIABLES.get(match[0], match[0]), style)
-    return _FONT.sub(r"font-size: \1", colored)
+    return _FAMILY.sub("", _FONT.sub(r"font-size: \1", colored))

@@ -55,7 +55,9 @@ def _paint_demand(axes: Axes, hours: Hours) -> None:
     ranked = sorted(hours.requests_per_s.items(), key=lambda item: (len(set(item[1])) == 1, item[0]))
     for i, (name, rates) in enumerate(ranked):
         label = short(name) if i < MOST_NAMED else None
-        axes.stairs([rate / max(rates) for rate in rates], edges, baseline=None, color=SERIES[i % len(SERIES)], label=label)
+        axes.stairs(
+            [rate / max(rates) for rate in rates], edges, baseline=None, color=SERIES[i % len(SERIES)], label=label
+        )
     axes.set_ylim(0.0, 1.08)
     _hours_axis(axes, edges, "share of its highest hour")
 
