@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from base64 import b64encode
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from planner.report.html.chapters import chapters
 from planner.report.html.maths import formulas
 from planner.report.rows import as_json
 from planner.report.sections.headline import headline
+from planner.study import Study
 
 _INDEX = re.compile(r"\[(\d+)\]")
 _CODE = re.compile(r"`([^`]+)`")
@@ -64,7 +66,7 @@ def page(plan: Plan, origin: Origin | None) -> str:
             element_id=ELEMENT_ID,
             media_type=MEDIA_TYPE,
             plan_json=Markup(script_text(dump(plan))),
-            study_json=Markup(script_text(as_json(asdict(study)))) if study is not None else None,
+            study_json=_study_json(study) if study is not None else None,
         )
     )
 
@@ -143,6 +145,11 @@ def _excerpt(block: Excerpt) -> tuple[str, int | None]:
     span = block.diagnostic.span
     line = span.line if span is not None and span.path in block.sources else None
     return render_full([block.diagnostic], block.sources), line
+
+
+def _study_json(study: Study) -> Markup:
+    """Return the data of the charts as JSON without a space."""
+    return Markup(script_text(json.dumps(json.loads(as_json(asdict(study))), separators=(",", ":"))))
 
 
 def prose(text: str) -> Markup:

@@ -14,7 +14,7 @@ from planner.report.content import Table, numbers, texts
 from planner.report.html.svg import SERIES, Figure, draw, short
 from planner.study import Study
 
-MOST_NAMED = 7
+MOST_DRAWN = len(SERIES)
 RESERVED, ON_DEMAND, SPOT = "reserved or owned", "on demand", "spot"
 KINDS = (RESERVED, ON_DEMAND, SPOT)
 _DEMAND = "Demand by hour, share of the highest hour"
@@ -52,14 +52,17 @@ def _counts(plan: Plan, by_hour: Hours) -> dict[str, list[int]]:
 
 def _paint_demand(axes: Axes, hours: Hours) -> None:
     edges = list(range(len(hours.periods) + 1))
-    ranked = sorted(hours.requests_per_s.items(), key=lambda item: (len(set(item[1])) == 1, item[0]))
-    for i, (name, rates) in enumerate(ranked):
-        label = short(name) if i < MOST_NAMED else None
-        axes.stairs(
-            [rate / max(rates) for rate in rates], edges, baseline=None, color=SERIES[i % len(SERIES)], label=label
-        )
+    for i, (name, rates) in enumerate(_drawn(hours)):
+        shares = [rate / max(rates) for rate in rates]
+        axes.stairs(shares, edges, baseline=None, color=SERIES[i], label=short(name))
     axes.set_ylim(0.0, 1.08)
     _hours_axis(axes, edges, "share of its highest hour")
+
+
+def _drawn(hours: Hours) -> list[tuple[str, tuple[float, ...]]]:
+    """Return the workloads that a chart has room for: those whose demand changes by the hour, the most requests first."""
+    ranked = sorted(hours.requests_per_s.items(), key=lambda item: (len(set(item[1])) == 1, -sum(item[1]), item[0]))
+    return sorted(ranked[:MOST_DRAWN])
 
 
 def _paint_nodes(axes: Axes, counts: dict[str, list[int]]) -> None:
@@ -88,7 +91,9 @@ def _demand_data(by_hour: Hours) -> Table:
         (f"{hour}", figures.visible(period), *(figures.number(r[hour]) for r in by_hour.requests_per_s.values()))
         for hour, period in enumerate(by_hour.periods)
     )
-    return Table("Demand by hour, req/s", columns, rows)
+    left = len(by_hour.requests_per_s) - MOST_DRAWN
+    notes = (f"Of {left} workloads with fewer requests the chart has no line.",) if left > 0 else ()
+    return Table("Demand by hour, req/s", columns, rows, notes)
 
 
 def _nodes_data(plan: Plan, by_hour: Hours) -> Table:
