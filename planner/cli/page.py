@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -26,11 +25,10 @@ SensitivitiesOption = Annotated[
 _LEFT_OUT = "its report leaves out what needs it"
 
 
-def check_page_flags(delivery: Delivery, given: Mapping[str, bool]) -> None:
-    """Leave with a usage error where a flag is given that only an HTML report needs, and none is made."""
-    name = next((name for name, is_given in given.items() if is_given), None)
-    if name is not None and not delivery.is_page:
-        usage_error(f"{name}: only the HTML report needs it; add --format html or --out report.html")
+def check_sensitivities(wanted: bool, delivery: Delivery) -> None:
+    """Leave with a usage error where changes are to be planned and no HTML report is made that has them."""
+    if wanted and not delivery.is_page:
+        usage_error("--sensitivities: only the HTML report has them; add --format html or --out report.html")
 
 
 def page_origin(prepared: Prepared, plan: Plan, wants_sensitivities: bool, quiet: bool) -> Origin:
@@ -63,11 +61,10 @@ def saved_origin(
         note(f"planner: the spec of this plan is not beside it, here or in specs/: {_LEFT_OUT}; give it with --spec")
         return None
     try:
-        own = prepared_with(loaded, plan, path, folder)
+        return page_origin(prepared_with(loaded, plan, path, folder), plan, False, quiet)
     except DiagnosticError as error:
         note(f"planner: {error.diagnostics[0].message}: {_LEFT_OUT}")
         return origin_of(loaded)
-    return page_origin(own, plan, wants_sensitivities, quiet)
 
 
 def _planned(prepared: Prepared, plan: Plan, quiet: bool) -> list[Sensitivity]:

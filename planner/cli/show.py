@@ -9,7 +9,7 @@ import typer
 from planner.cli.delivery import Delivery
 from planner.cli.inputs import read_plan, refuse
 from planner.cli.options import CatalogOption, Color, ColorOption, FormatOption, OutOption, QuietOption
-from planner.cli.page import SensitivitiesOption, check_page_flags, saved_origin
+from planner.cli.page import SensitivitiesOption, check_sensitivities, saved_origin
 from planner.cli.plan_spec import SpecOption
 
 
@@ -34,7 +34,7 @@ def show(
     from planner.diagnostics import DiagnosticError
 
     delivery = Delivery.of(format, out, color, quiet)
-    check_page_flags(delivery, {"--spec": spec is not None, "--sensitivities": sensitivities})
+    check_sensitivities(sensitivities, delivery)
     try:
         saved = read_plan(plan)
         origin = saved_origin(saved, plan, spec, catalog, sensitivities, quiet) if delivery.is_page else None

@@ -31,7 +31,7 @@ from planner.cli.options import (
     flag,
     quantity,
 )
-from planner.cli.page import SensitivitiesOption, check_page_flags, page_origin
+from planner.cli.page import SensitivitiesOption, check_sensitivities, page_origin
 from planner.cli.simulate import (
     DropLongOption,
     ReplicationsOption,
@@ -121,7 +121,7 @@ def solve(
     Example: planner solve specs/prod.yaml
     """
     delivery = Delivery.of(format, out, color, quiet)
-    check_page_flags(delivery, {"--sensitivities": sensitivities})
+    check_sensitivities(sensitivities, delivery)
     if write_lp is not None:
         check_writable(write_lp)
     flags = _Flags(

@@ -41,7 +41,7 @@ class Study:
 
 
 def study_of(prepared: Prepared, plan: Plan, sensitivities: Sequence[Sensitivity] = ()) -> Study:
-    """Return what a report shows beyond a plan of this spec. Raises `KeyError` where a pool is no candidate of the spec."""
+    """Return what a report shows beyond a plan of this spec. Raises `DiagnosticError` where a pool is no candidate of it."""
     spec, _ = variants(prepared, plan)
     table, constants = replayable(prepared, plan)
     loads = _loads(plan, table)

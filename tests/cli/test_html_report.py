@@ -65,12 +65,13 @@ def test_sensitivities_are_planned_where_they_are_asked_for(
     assert done.err.startswith("planning with demand of assistant +10 % (1 of 3)\n")
 
 
-@pytest.mark.parametrize("flags", [["--spec", "fleet.yaml"], ["--sensitivities"]])
-def test_flags_that_only_a_report_needs(flags: list[str], tiny_json: Path) -> None:
-    done = run("show", tiny_json, *flags)
+@pytest.mark.parametrize("command", ["show", "solve"])
+def test_sensitivities_are_for_reports_alone(command: str, tiny_json: Path) -> None:
+    given = tiny_json if command == "show" else tiny_json.with_name("fleet.yaml")
+    done = run(command, given, "--sensitivities")
 
     assert (done.code, done.out) == (64, "")
-    assert f"{flags[0]}: only the HTML report needs it" in done.err
+    assert "--sensitivities: only the HTML report has them" in done.err
 
 
 def test_another_spec_is_refused(tiny_json: Path, spec_file: WriteSpec, tmp_path: Path) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from planner.candidates.hours import hours_of, periods_of
 from planner.candidates.references import open_catalog
-from planner.pipeline import prepare
+from planner.diagnostics import DiagnosticError
+from planner.pipeline import Prepared, prepare
 from planner.plan.io import load
 from planner.plan.schema import Plan
 from planner.spec import FleetSpec, load_spec
@@ -31,10 +31,15 @@ def plan() -> Plan:
 
 
 @pytest.fixture(scope="module")
-def study(plan: Plan) -> Study:
+def prepared() -> Prepared:
     path = SPECS / "prod.yaml"
     loaded = load_spec(path.read_text(encoding="utf-8"), str(path))
-    return study_of(prepare(loaded, open_catalog(loaded, None)), plan)
+    return prepare(loaded, open_catalog(loaded, None))
+
+
+@pytest.fixture(scope="module")
+def study(plan: Plan, prepared: Prepared) -> Study:
+    return study_of(prepared, plan)
 
 
 def test_curves_pass_through_the_prediction_of_the_plan(plan: Plan, study: Study) -> None:
@@ -98,6 +103,13 @@ def test_rows_are_those_of_the_program(plan: Plan, study: Study) -> None:
     assert study.rows["spot_share"] == 0
 
 
+def test_a_plan_of_another_release_is_refused(plan: Plan, prepared: Prepared) -> None:
+    other = plan.pools[0].model_copy(update={"weights": "int3"})
+
+    with pytest.raises(DiagnosticError, match="would not consider pool chat-1"):
+        study_of(prepared, plan.model_copy(update={"pools": (other,)}))
+
+
 def test_hours_belong_to_the_period_that_is_planned_for_them() -> None:
     spec = spec_at(SPECS / "examples" / "hourly-demand.yaml")
     hours, periods = hours_of(spec), {p.name: p for p in periods_of(spec)}
@@ -115,4 +127,4 @@ def test_without_hourly_demand_there_is_one_hour() -> None:
     spec = spec_at(SPECS / "staging.yaml")
 
     assert hours_of(spec).periods == ("peak",)
-    assert replace(periods_of(spec)[0]).share == 1.0
+    assert periods_of(spec)[0].share == 1.0
