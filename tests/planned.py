@@ -10,7 +10,8 @@ from planner.candidates.knowledge import Knowledge
 from planner.candidates.table import build_table
 from planner.candidates.types import CandidateTable
 from planner.catalog import Catalog
-from planner.pipeline import MOST_ROUNDS, prepare
+from planner.choose import MOST_ROUNDS
+from planner.pipeline import prepare
 from planner.plan.build import Context, build_plan
 from planner.plan.pools import draft_pools
 from planner.plan.rerate import Settled, settle

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -27,14 +27,17 @@ from planner.catalog.quality import NATIVE, WIDE_FORMATS, QualityEvidence, Quali
 from planner.catalog.regions import RegionFile
 from planner.diagnostics import Diagnostic, DiagnosticError
 from planner.physics.types import Architecture
+from planner.source import FilePath
 
 INDEX_FILE = "catalog.yaml"
 FOLDERS = ("", "calibration", "engines", "gpus", "offers", "quality")
 """Folders whose files are read, beside the folders of `models/`."""
 OTHER_OFFER_FILES = frozenset({"regions", "commitments"})
 
+F = TypeVar("F", bound=FilePath)
 
-def find_catalog(start: Path) -> Path | None:
+
+def find_catalog(start: F) -> F | None:
     """Return the nearest `catalog/` in `start` or a folder above it that holds a `catalog.yaml`, or None."""
     absolute = start.absolute()
     for folder in (absolute, *absolute.parents):
@@ -53,17 +56,17 @@ def shipped_catalog() -> Path:
 class Catalog:
     """A folder of YAML files. Any of them may raise `DiagnosticError` when first read; names raise `UnknownName`."""
 
-    def __init__(self, root: Path, index: CatalogIndex, added: Mapping[str, ModelEntry] | None = None) -> None:
+    def __init__(self, root: FilePath, index: CatalogIndex, added: Mapping[str, ModelEntry] | None = None) -> None:
         """Use `Catalog.open`."""
         self.root = root
         self.index = index
         self.added = dict(sorted((added or {}).items()))
-        self._records: dict[Path, BaseModel] = {}
+        self._records: dict[FilePath, BaseModel] = {}
         self._model_labels: dict[str, Label | UnknownName] = {}
         self._offers: dict[str, tuple[CatalogOffer, ...]] = {}
 
     @classmethod
-    def open(cls, path: Path | None = None) -> Catalog:
+    def open(cls, path: FilePath | None = None) -> Catalog:
         """Open the catalog at `path`, or the one shipped with the package. Raises `DiagnosticError`."""
         root = path if path is not None else shipped_catalog()
         if not (root / INDEX_FILE).is_file():
@@ -73,7 +76,11 @@ class Catalog:
 
     def including(self, models: Mapping[str, ModelEntry]) -> Catalog:
         """Return a catalog that also knows these models, under exactly these names."""
-        return Catalog(self.root, self.index, {**self.added, **models}) if models else self
+        if not models:
+            return self
+        larger = Catalog(self.root, self.index, {**self.added, **models})
+        larger._records, larger._offers = self._records, self._offers
+        return larger
 
     def gpu_names(self) -> tuple[str, ...]:
         """Return the names of all GPUs, sorted."""
@@ -240,7 +247,11 @@ class Catalog:
         return found
 
     def digest(self) -> str:
-        """Return `sha256:...` over the paths and bytes of all YAML files, sorted by path."""
+        """Return `sha256:...` over the paths and bytes of all YAML files, sorted by path, as first asked for."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         total = hashlib.sha256()
         for name, path in self.files().items():
             content = read_bytes(path)
@@ -248,7 +259,11 @@ class Catalog:
             total.update(content)
         return f"sha256:{total.hexdigest()}"
 
-    def files(self) -> dict[str, Path]:
+    def file_digests(self) -> dict[str, str]:
+        """Return `sha256:...` of the bytes of each file of the catalog by its path inside it, sorted."""
+        return {name: f"sha256:{hashlib.sha256(read_bytes(path)).hexdigest()}" for name, path in self.files().items()}
+
+    def files(self) -> dict[str, FilePath]:
         """Return all files of the catalog by their path inside it, sorted."""
         found = {
             f"{folder}/{n}".lstrip("/"): p for folder in FOLDERS for n, p in file_names(self.root / folder).items()
@@ -317,23 +332,23 @@ class Catalog:
         return self._read_if_there("quality/kv.yaml", QualityFile, QualityFile(formats={}))
 
     @cached_property
-    def _gpu_files(self) -> dict[str, Path]:
+    def _gpu_files(self) -> dict[str, FilePath]:
         return self._listed("gpus")
 
     @cached_property
-    def _model_files(self) -> dict[str, Path]:
+    def _model_files(self) -> dict[str, FilePath]:
         return self._listed("models", depth=2)
 
     @cached_property
-    def _engine_files(self) -> dict[str, Path]:
+    def _engine_files(self) -> dict[str, FilePath]:
         return self._listed("engines")
 
     @cached_property
-    def _calibration_files(self) -> dict[str, Path]:
+    def _calibration_files(self) -> dict[str, FilePath]:
         return self._listed("calibration")
 
     @cached_property
-    def _offer_files(self) -> dict[str, Path]:
+    def _offer_files(self) -> dict[str, FilePath]:
         files = self._listed("offers")
         return {name: path for name, path in files.items() if name not in OTHER_OFFER_FILES}
 
@@ -345,7 +360,7 @@ class Catalog:
     def _model_aliases(self) -> dict[str, tuple[str, ...]]:
         return folded(self.aliases.models)
 
-    def _read(self, path: Path, record: type[R]) -> R:
+    def _read(self, path: FilePath, record: type[R]) -> R:
         known = self._records.get(path)
         if isinstance(known, record):
             return known
@@ -360,14 +375,14 @@ class Catalog:
         self._listed(str(Path(name).parent))
         return empty
 
-    def _listed(self, folder: str, depth: int = 1) -> dict[str, Path]:
+    def _listed(self, folder: str, depth: int = 1) -> dict[str, FilePath]:
         """Return the files of a folder. Raises `DiagnosticError` when one is YAML by an ending that is not read."""
         strange = misnamed(self.root / folder, depth)
         if strange:
             raise DiagnosticError(strange)
         return file_names(self.root / folder, depth)
 
-    def _named(self, path: Path, record: type[R], name: str, key: str = "name") -> R:
+    def _named(self, path: FilePath, record: type[R], name: str, key: str = "name") -> R:
         entry = self._read(path, record)
         if getattr(entry, key) != name:
             message = f"{shown_path(path)} must have `{key}: {name}`, as its path says"

@@ -81,7 +81,7 @@ def _failure(error: Exception, arguments: Sequence[str]) -> int:
     from planner.diagnostics import DiagnosticError
 
     if isinstance(error, DiagnosticError):
-        from planner.report.diagnostics import render_full
+        from planner.report.diagnostics.full import render_full
 
         note(render_full(error.diagnostics, {}).rstrip())
         return ExitCode.WRONG_INPUT

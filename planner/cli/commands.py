@@ -24,11 +24,8 @@ FIRST = ("init", "check", "solve", "show")
 """Commands that the help lists before all others."""
 
 NOT_BUILT_YET = (
-    "diff",
-    "verify",
     "sweep",
     "frontier",
-    "export",
 )
 """Commands of the grammar that do not exist yet."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import shutil
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,6 +54,23 @@ class Delivery:
             answer(render(plan, self.shown, origin, colored, width) + (f"\n{after}\n" if after else ""))
         elif self.shown is not None:
             answer(render(plan, self.shown, origin))
+
+
+def check_out(out: str | None) -> None:
+    """Leave with a usage error, before any work is done, when the answer cannot be saved where it is asked for."""
+    if out is not None and is_file(out):
+        check_writable(Path(out))
+
+
+def hand_over(out: str | None, color: Color, quiet: bool, text: Callable[[bool, int | None], str]) -> None:
+    """Print an answer, or save it in a file; `text` returns it, in colour or not, for a width or for any (None)."""
+    if out is not None and is_file(out):
+        save(Path(out), text(False, None))
+        if not quiet:
+            note(f"wrote {out}")
+        return
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    answer(text(wants_color(color, sys.stdout), width))
 
 
 def render(

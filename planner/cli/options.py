@@ -51,6 +51,7 @@ def flag(name: str, help: str, *more: str, **settings: Any) -> Any:
     return typer.Option(name, *more, help=help, envvar=variable, show_envvar=False, **settings)
 
 
+AsOfOption = Annotated[str | None, flag("--as-of", "Day that ages prices, waivers and ends.", metavar="DATE")]
 CatalogOption = Annotated[Path | None, flag("--catalog", "Folder of the catalog.", metavar="DIR")]
 FormatOption = Annotated[
     PlanFormat | None, flag("--format", "How to print the plan; default: by the ending of --out, else table.")
@@ -58,6 +59,10 @@ FormatOption = Annotated[
 AnswerFormatOption = Annotated[AnswerFormat, typer.Option("--format", help="How to print the answer.")]
 OutOption = Annotated[
     str | None, flag("--out", "Save the plan: .json, .md, .html or .txt; - is standard output.", "-o", metavar="FILE")
+]
+PoliciesOption = Annotated[
+    list[str] | None,
+    flag("--policies", "A file of policies beside those of the spec; may be given several times.", metavar="FILE"),
 ]
 ColorOption = Annotated[Color, flag("--color", "Whether to print colour.")]
 QuietOption = Annotated[bool, flag("--quiet", "Print the answer and errors only.", "-q")]

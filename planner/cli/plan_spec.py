@@ -1,4 +1,4 @@
-"""The spec that a saved plan was made from: given, or found by its digest."""
+"""The spec that a saved plan was made from, or is held against: given, or found by its digest or its name."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 from planner.cli.inputs import catalog_for, read_spec, refuse
 from planner.cli.options import flag
 from planner.cli.streams import usage_error
+from planner.revision.reference import PREFIX, RevisionError, is_reference, parse_reference
 
 if TYPE_CHECKING:
     from planner.pipeline import Prepared
@@ -48,6 +49,51 @@ def prepared_with(loaded: LoadedSpec, plan: Plan, path: str, folder: Path | None
     return prepare(loaded, opened)
 
 
+def spec_today(plan: Plan, path: str) -> LoadedSpec:
+    """Return the spec that the plan at `path` is to be held against: its own, or one that was changed since.
+
+    That is the one with its digest, or else with its name, nearby. Leaves with a usage error where there is none, or several.
+    """
+    same = spec_of(plan, path)
+    if same is not None:
+        return same
+    stem = Path(path).name.partition(".")[0]
+    named = [file for file in _near(Path(path).parent) if file.stem == stem]
+    alike = named or [file for file in _near(Path(path).parent) if _fleet_of(file) == plan.fleet]
+    if len(alike) > 1:
+        usage_error(f"which spec is {path} to be held against? {', '.join(map(str, alike))}; say so with --spec")
+    if not alike:
+        usage_error(f"no spec for {path} is beside it, here or in specs/: give it with --spec")
+    return read_spec(str(alike[0]), None)
+
+
+def spec_of_plan(plan: Plan, path: str, other: str) -> LoadedSpec | None:
+    """Return the spec that the plan at `path` was made from, None where it is not at hand.
+
+    It is looked for nearby, and, for the plan of a revision or of a changed spec, at that revision or in the last commit:
+    in the file of the `other` side.
+    """
+    from planner.pipeline import spec_digest
+    from planner.revision.path import open_reference
+    from planner.source import MAX_SOURCE_BYTES, source_of
+    from planner.spec import load_spec
+
+    near = None if is_reference(path) else spec_of(plan, path)
+    if near is not None:
+        return near
+    reference = f"{PREFIX}{parse_reference(path).ref if is_reference(path) else 'HEAD'}"
+    try:
+        file = open_reference(reference, other)
+        with file.open("rb") as opened:
+            source = source_of(opened.read(MAX_SOURCE_BYTES + 1), str(file), file)
+    except (RevisionError, OSError):
+        return None
+    if source.text is None:
+        return None
+    loaded = load_spec(source.text, source.path, source.file)
+    return loaded if spec_digest(loaded) == plan.digests.spec else None
+
+
 def check_fleet(plan: Plan, path: str, what: str) -> None:
     """Raise `DiagnosticError` for a plan without pools: it has nothing to do `what` with."""
     if not plan.pools:
@@ -69,7 +115,16 @@ def spec_of(plan: Plan, path: str) -> LoadedSpec | None:
     return next((loaded for loaded in nearby if spec_digest(loaded) == plan.digests.spec), None)
 
 
+def _fleet_of(file: Path) -> str | None:
+    spec = read_spec(str(file), None).spec
+    return None if spec is None else spec.fleet
+
+
 def _near(home: Path) -> Iterator[Path]:
     folders = [home, *map(Path, SPEC_FOLDERS)]
     files = [f for folder in folders for f in sorted(folder.glob("**/*" if folder.name == "specs" else "*"))]
-    yield from [f for f in dict.fromkeys(files) if f.suffix in ENDINGS and f.is_file()][:MOST_FILES]
+    known: dict[Path, Path] = {}
+    for file in files:
+        if file.suffix in ENDINGS and file.is_file():
+            known.setdefault(file.resolve(), file)
+    yield from list(known.values())[:MOST_FILES]

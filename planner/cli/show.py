@@ -15,7 +15,7 @@ from planner.cli.plan_spec import SpecOption
 
 def show(
     plan: Annotated[
-        str, typer.Argument(metavar="PLAN", help="A saved plan, in JSON or as an HTML report, or - for standard input.")
+        str, typer.Argument(metavar="PLAN", help="A saved plan or HTML report, git:REF:PATH, or - for stdin.")
     ],
     format: FormatOption = None,
     out: OutOption = None,

@@ -16,15 +16,17 @@ import typer
 
 from planner.cli.delivery import Delivery
 from planner.cli.exits import ExitCode, first_of
-from planner.cli.inputs import catalog_for, read_plan, read_spec, refuse, report
+from planner.cli.inputs import catalog_for, read_plan, read_policies, read_spec, refuse, report
 from planner.cli.interrupts import asking_to_stop
 from planner.cli.options import (
+    AsOfOption,
     CatalogOption,
     Color,
     ColorOption,
     FormatOption,
     OutOption,
     PlanFormat,
+    PoliciesOption,
     QuietOption,
     StdinNameOption,
     day,
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from planner.catalog import Catalog
     from planner.pipeline import Options
     from planner.plan.schema import Plan
+    from planner.policy import PlacedPolicy
     from planner.prefer.earlier import PreferredPlan
     from planner.second_opinion import Reviewer
     from planner.simulate.fleet import Settings
@@ -59,7 +62,6 @@ class SecondOpinion(StrEnum):
     AICONFIGURATOR = "aiconfigurator"
 
 
-AsOfOption = Annotated[str | None, flag("--as-of", "Day that ages prices, waivers and ends.", metavar="DATE")]
 GapOption = Annotated[
     str | None, flag("--gap", "Distance from the proven bound to stop at, such as '0.1 %'.", metavar="SHARE")
 ]
@@ -85,7 +87,7 @@ WriteLpOption = Annotated[Path | None, flag("--write-lp", "Write the program as 
 
 
 def solve(
-    spec: Annotated[str, typer.Argument(metavar="SPEC", help="A spec, or - for standard input.")],
+    spec: Annotated[str, typer.Argument(metavar="SPEC", help="A spec, git:REF:PATH, or - for stdin.")],
     format: FormatOption = None,
     out: OutOption = None,
     as_of: AsOfOption = None,
@@ -102,6 +104,7 @@ def solve(
     drop_long: DropLongOption = False,
     seed: SeedOption = 1,
     replications: ReplicationsOption = 5,
+    policies: PoliciesOption = None,
     accept_unproven: Annotated[
         bool, flag("--accept-unproven", "Exit with 0 also when the gap is not reached.")
     ] = False,
@@ -127,7 +130,7 @@ def solve(
     flags = _Flags(
         day("--as-of", as_of),
         quantity("--gap", gap, "share"),
-        _limit_s(time_limit),
+        time_limit_s(time_limit),
         write_lp,
         stay_within=quantity("--stay-within", stay_within, "share"),
         prefer=_preferred(prefer, spec),
@@ -140,6 +143,9 @@ def solve(
     opened = _checked(loaded, catalog, quiet)
     if flags.stay_within is not None and flags.prefer is None and not (loaded.spec and loaded.spec.deployed):
         usage_error("--stay-within: it says what keeping a fleet may cost; give its plan with --prefer")
+    if spec == STANDARD and STANDARD in (policies or []):
+        usage_error("--policies: standard input is the spec already; give the policies as a file")
+    flags = replace(flags, policies=read_policies(policies or [], opened, quiet))
     if show_config:
         answer(_config(loaded, opened, flags))
         return
@@ -218,6 +224,7 @@ class _Flags:
     stay_within: float | None
     periods: int | None
     certify: Settings | None = None
+    policies: tuple[PlacedPolicy, ...] = ()
 
     def options(self) -> Options:
         """Return them as the pipeline takes them."""
@@ -232,10 +239,12 @@ class _Flags:
             self.stay_within,
             self.periods,
             self.certify,
+            policies=self.policies,
         )
 
 
-def _limit_s(time_limit: str | None) -> float | None:
+def time_limit_s(time_limit: str | None) -> float | None:
+    """Return the value of --time-limit in seconds. Leaves with a usage error."""
     limit_s = quantity("--time-limit", time_limit, "time")
     if limit_s is not None and limit_s <= 0.0:
         usage_error("--time-limit: give more than no time, such as `60s`")

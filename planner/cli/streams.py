@@ -46,8 +46,10 @@ def note(text: str) -> None:
 
 
 def usage_error(message: str) -> NoReturn:
-    """Print one line and leave with the exit code of wrong usage."""
-    note(f"planner: {' '.join(message.split())}")
+    """Print one line and leave with the exit code of wrong usage. Names in it may be anybody's."""
+    from planner.report.figures import visible
+
+    note(f"planner: {visible(' '.join(message.split()))}")
     raise typer.Exit(ExitCode.USAGE)
 
 
@@ -66,7 +68,7 @@ def save(path: Path, text: str) -> None:
     """
     try:
         if not _replaced(path, text):
-            path.write_text(text, encoding="utf-8", newline="\n")
+            path.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
     except OSError as error:
         usage_error(f"cannot write {path}: {error.strerror or error}")
 
@@ -78,7 +80,7 @@ def _replaced(path: Path, text: str) -> bool:
         return False
     beside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        file = beside.open("x", encoding="utf-8", newline="\n")
+        file = beside.open("x", encoding="utf-8", errors="backslashreplace", newline="\n")
     except OSError:
         return False
     try:

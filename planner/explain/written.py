@@ -18,7 +18,8 @@ def with_changes(loaded: LoadedSpec, changes: Sequence[Change]) -> LoadedSpec:
     """Return what is read from the text of a spec once changes are made in it, one after the other."""
     data: Any = loaded.document.data if loaded.document is not None else {}
     data = reduce(lambda node, change: _with(node, change.path, _read(change.to)), changes, data)
-    return load_spec(json.dumps(data, ensure_ascii=False), loaded.path)  # JSON is YAML, and quotes what must stay text
+    text = json.dumps(data, ensure_ascii=False)  # JSON is YAML, and quotes what must stay text
+    return load_spec(text, loaded.path, loaded.file)
 
 
 def _read(text: str) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from planner.diagnostics import Diagnostic, DiagnosticError, Span
 from planner.plan.page import plans_in
@@ -17,8 +17,18 @@ from planner.plan.schema import Plan
 
 SIGNIFICANT_DIGITS = 12  # enough for any figure here, and below the noise of the last bits
 ABSENT_WHEN_NULL = ("demand_by_period", "certificate", "infeasible", "preferred", "unsolved", "max_load_factor")
-ABSENT_FROM_POOLS_WHEN_NULL = ("workloads_by_period",)
+ABSENT_FROM_ITEMS_WHEN_NULL = {
+    "pools": ("workloads_by_period", "serving"),
+    "workloads": ("api",),
+    "nodes": ("country",),
+    "policies": ("at", "file", "waiver"),
+}
 LARGEST_FILE_BYTES = 50_000_000
+
+
+def text_of(record: BaseModel) -> str:
+    """Return a record as JSON text: keys in the order of its schema, one form for every number."""
+    return _text(_rounded(record.model_dump(mode="json")))
 
 
 def dump(plan: Plan) -> str:
@@ -86,7 +96,8 @@ def _text(data: Any) -> str:
 
 def _plain(plan: Plan) -> Any:
     data = _without_nulls(plan.model_dump(mode="json"), ABSENT_WHEN_NULL)
-    data["pools"] = [_without_nulls(pool, ABSENT_FROM_POOLS_WHEN_NULL) for pool in data["pools"]]
+    for section, keys in ABSENT_FROM_ITEMS_WHEN_NULL.items():
+        data[section] = [_without_nulls(item, keys) for item in data[section]]
     return _rounded(data)
 
 

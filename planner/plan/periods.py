@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from planner.candidates.periods import InPeriod
+from planner.candidates.types import Candidate
 from planner.plan.growth import Growth
 from planner.plan.pools import pool_loads
 from planner.plan.rerate import Settled
@@ -23,8 +24,8 @@ Value = TypeVar("Value")
 def in_period(part: InPeriod, found: Settled, packing: Packing) -> tuple[Settled, Packing]:
     """Return the fleet of a period and its nodes, under the names and at the hourly prices of the spec."""
     own = _packing(part, packing)
-    services = {c.name: _own(part, c.services) for c in found.table.candidates}
-    candidates = tuple(replace(c, services=services[part.name(c.name)]) for c in part.table.candidates)
+    rated = {c.name: c for c in found.table.candidates}
+    candidates = tuple(_as_rated(part, c, rated[part.name(c.name)]) for c in part.table.candidates)
     table = replace(part.table, candidates=candidates)
     bought = {part.offer(o.name) for o in found.problem.offers}
     offers = tuple(node_offer(o) for o in table.supply.offers if o.name in bought)
@@ -35,6 +36,11 @@ def in_period(part: InPeriod, found: Settled, packing: Packing) -> tuple[Settled
     if rerouted is None:
         raise ValueError(f"a loss in period {part.period.name} is not carried, though it was when all were settled")
     return Settled(table, problem, solution, pools, rerouted), own
+
+
+def _as_rated(part: InPeriod, candidate: Candidate, copy: Candidate) -> Candidate:
+    """Return a candidate with what its copy for the period bears and runs with."""
+    return replace(candidate, services=_own(part, copy.services), max_num_seqs=copy.max_num_seqs)
 
 
 def growth_in(part: InPeriod, growth: Growth) -> Growth:

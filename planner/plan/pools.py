@@ -13,7 +13,7 @@ from planner.physics.memory import HbmBudget, hbm_budget
 from planner.physics.types import Layout
 from planner.plan.assess import PoolLoad, PoolState, assess_models
 from planner.plan.levers import LEVERS, limited_by
-from planner.plan.schema import Engine, HbmBytes, Placement, PlanBand, Pool, Predicted, RowLoad
+from planner.plan.schema import Engine, HbmBytes, Placement, PlanBand, Pool, Predicted, RowLoad, Serving
 from planner.program.data import FleetProblem
 from planner.program.index import CAPACITY_ROWS, row_needs
 from planner.solve.outcome import Solution
@@ -132,6 +132,7 @@ def _pool(
         max_model_len=model.max_model_len,
         max_num_seqs=candidate.max_num_seqs,
         max_num_batched_tokens=model.spec.engine.max_num_batched_tokens,
+        serving=_serving(model, shape),
         replicas=load.replicas,
         spare_replicas=spares,
         gpus=load.replicas * shape.gpus,
@@ -168,6 +169,19 @@ def _pool(
         usd_per_hour=usd_per_hour,
         limited_by=scarce,
         lever=LEVERS[scarce],
+    )
+
+
+def _serving(model: ResolvedModel, shape: Shape) -> Serving:
+    engine = model.spec.engine
+    return Serving(
+        repository=model.architecture.name if model.spec.config is None else None,
+        native_weights=model.architecture.native_format,
+        gpu_memory_utilization=engine.gpu_memory_utilization,
+        chunked_prefill=engine.chunked_prefill,
+        prefix_caching=engine.prefix_caching,
+        block_size=engine.block_size,
+        gpus_in_node=shape.layout.node_gpus or shape.layout.gpus,
     )
 
 

@@ -50,9 +50,10 @@ class PreferredPlan:
 class EarlierPool:
     """Replicas of one shape. `placement` counts them by zone, where that is known.
 
-    `node_gpus` is the size of all their nodes, 0 where it is not one. `max_num_seqs` and `workloads` are what a candidate should
-    be near to. `entry` is the offer that replicas lie on whose nodes are not listed. `replicas` are those at the peak;
-    `by_period` counts them by period, where there are several.
+    `node_gpus` is the size of all their nodes, 0 where it is not one. `max_num_seqs` and the workloads are what a candidate should
+    be near to. `rates` are requests/s by workload, headroom included, where they are known. `entry` is the offer that replicas
+    lie on whose nodes are not listed. `replicas` and `rates` are those at the peak; `by_period` and `rates_by_period` are by
+    period, where there are several.
     """
 
     name: str
@@ -61,12 +62,18 @@ class EarlierPool:
     shape: str
     replicas: int
     max_num_seqs: int | None
-    workloads: frozenset[str] = frozenset()
+    rates: Mapping[str, float] = field(default_factory=dict)
     is_spot: bool = False
     node_gpus: int = 0
     placement: Mapping[str, int] = field(default_factory=dict)
     entry: str = ""
     by_period: Mapping[str, int] = field(default_factory=dict)
+    rates_by_period: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    @property
+    def workloads(self) -> frozenset[str]:
+        """Workloads that it serves, empty where that is not known."""
+        return frozenset(self.rates)
 
     @property
     def most(self) -> int:
@@ -136,11 +143,12 @@ def _pool(pool: Pool, plan: Plan, period: str) -> EarlierPool:
         shape=pool_shape(pool),
         replicas=pool.replicas_by_period[period],
         max_num_seqs=pool.max_num_seqs,
-        workloads=frozenset((pool.workloads_by_period or {}).get(period) or pool.workloads),
+        rates=dict((pool.workloads_by_period or {}).get(period) or pool.workloads),
         is_spot=pool.spot,
         node_gpus=pool.gpus_per_node or (sizes.pop() if len(sizes) == 1 else 0),
         placement=Counter({f"{p.provider}/{p.region}": p.replicas for p in pool.placement}),
         by_period=dict(pool.replicas_by_period),
+        rates_by_period=dict(pool.workloads_by_period or {}),
     )
 
 
@@ -160,13 +168,14 @@ def in_periods(fleet: EarlierFleet, parts: Sequence[InPeriod]) -> EarlierFleet:
             replicas = pool.by_period.get(part.period.name, pool.replicas)
             is_steady = pool.model in part.steady
             name = pool.name if is_steady else f"{pool.name} in {part.period.name}"
+            rates = pool.rates_by_period.get(part.period.name, pool.rates)
             if replicas and name not in pools:
                 pools[name] = replace(
                     pool,
                     name=name,
                     model=part.name(pool.model),
                     replicas=pool.most if is_steady else replicas,
-                    workloads=frozenset(part.name(w) for w in pool.workloads),
+                    rates={part.name(w): rate for w, rate in rates.items()},
                     placement=pool.placement if is_steady else _scaled(pool.placement, replicas),
                 )
     nodes = [

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from planner.candidates.types import CandidateTable
 from planner.catalog import Catalog
 from planner.physics.constants import SpeedConstants
+from planner.plan.pools import pool_loads, pools_by_model
 from planner.plan.rerate import Rating, Settled, settle
+from planner.prefer.broken import Broken, in_words
 from planner.prefer.reasons import misses, percent, why_not_carried
 from planner.prefer.running import Running
 from planner.program.data import FleetProblem
@@ -22,6 +25,7 @@ from planner.spec import FleetSpec
 
 MOST_COLUMNS = 1500  # candidates of a program that is searched for the fewest changes
 MOST_ROUNDS = 8
+MOST_REASONS = 6
 PATIENCE_S = 20.0  # what a limit leaves to see whether the fleet that runs still holds
 COST_ROOM = 1e-9  # sums of prices differ by this much
 TOO_LARGE = (
@@ -61,7 +65,7 @@ class Fleet:
 class Missed:
     """No fleet of few changes: what pools missed at their mix, and whether a limit cut the search short."""
 
-    reasons: tuple[str, ...]
+    broken: tuple[Broken, ...]
     is_cut_short: bool
 
 
@@ -107,23 +111,37 @@ class Keeper:
         with any mix in its pools, also one that no candidate is rated for.
         """
         if self.running.lost:
-            return self.running.lost
+            return in_words(self.running.lost, MOST_REASONS)
         if self._other_settings(best) == 0 and self._is_running(best):
             return best
         patient = replace(self, limits=self._patient_limits())
-        tries = [patient._as_rated(best, table) for table in (best.found.table, self.table)]
+        found = patient._standing((best.found.table, self.table), best.solution.bound, best.solution.cost)
+        return found if isinstance(found, Fleet) else in_words(found, MOST_REASONS)
+
+    def standing(self) -> Fleet | tuple[Broken, ...]:
+        """Return the fleet that runs on today's terms, whatever others there are, or all that it breaks."""
+        if self.running.lost:
+            return self.running.lost
+        prices = {o.name: o.usd_per_node_h for o in self.problem.offers}
+        usd_per_h = sum(prices.get(name, 0.0) * count for name, count in self.running.nodes.items())
+        return self._standing((self.table,), 0.0, usd_per_h)
+
+    def _standing(self, tables: Sequence[CandidateTable], bound: float, scale: float) -> Fleet | tuple[Broken, ...]:
+        """Return the fleet that runs as one of the tables rates it, the last of them at any mix too, or what it breaks."""
+        tries = [self._as_rated(table, bound, scale) for table in tables]
         held = [found for found in tries if isinstance(found, Fleet)]
         if held:
             return min(held, key=self._other_settings)
-        freely = patient._as_rated(best, self.table.at_any_mix())
+        freely = self._as_rated(self.table.at_any_mix(), bound, scale)
         if isinstance(freely, Fleet):
             return freely
         missed = next(found for found in reversed(tries) if isinstance(found, Missed))
-        broken = why_not_carried(self.spec, self._restricted(best, self.table), self.running, self.catalog)
-        return broken or missed.reasons or (CUT_SHORT if missed.is_cut_short else NO_ROUTING,)
+        broken = why_not_carried(self.spec, self._restricted(self.table, scale), self.running, self.catalog)
+        unknown = Broken("routing", self.spec.fleet, CUT_SHORT if missed.is_cut_short else NO_ROUTING)
+        return broken or missed.broken or (unknown,)
 
-    def _as_rated(self, best: Fleet, table: CandidateTable) -> Fleet | Missed:
-        return self._settled(self._restricted(best, table), table, best.solution.bound)
+    def _as_rated(self, table: CandidateTable, bound: float, scale: float) -> Fleet | Missed:
+        return self._settled(self._restricted(table, scale), table, bound)
 
     def _patient_limits(self) -> SolveLimits:
         """Return limits that leave time to see whether a fleet holds, which is quick, however late it is."""
@@ -145,14 +163,14 @@ class Keeper:
         same = {name for pool in self.running.pools for name in pool.same}
         return sum(count for name, count in fleet.solution.replicas.items() if name not in same)
 
-    def _restricted(self, best: Fleet, table: CandidateTable) -> FleetProblem:
+    def _restricted(self, table: CandidateTable, scale: float) -> FleetProblem:
         """Return the program of the fleet that runs: models that it has get no other replicas, new ones get any."""
         running = {name for pool in self.running.pools for name in pool.columns}
         problem = with_services(self.problem, table)
         return replace(
             problem,
             columns=tuple(c for c in problem.columns if c.name in running or c.model not in self.running.models),
-            kept=self.running.kept(max(best.solution.cost, 1.0), None),
+            kept=self.running.kept(max(scale, 1.0), None),
         )
 
     def _changed(self, best: Fleet, most: float, reasons: tuple[str, ...]) -> Preference:
@@ -184,7 +202,7 @@ class Keeper:
         self, problem: FleetProblem, table: CandidateTable, bound: float, fewer_than: int | None = None
     ) -> Fleet | Missed:
         """Return the fleet of fewest changes whose pools hold at the mix they get, or what the first one found misses."""
-        missed: tuple[str, ...] = ()
+        missed: tuple[Broken, ...] = ()
         for _ in range(MOST_ROUNDS):
             found = closest(problem, bound, self.limits, Rating(table, self.constants), fewer_than)
             if not isinstance(found, Closest):
@@ -192,7 +210,9 @@ class Keeper:
             settled = settle(table, found.problem, found.solution, self.constants)
             if isinstance(settled, Settled):
                 return Fleet(settled, found.packing, found.changes, found.is_fewest)
-            missed = missed or misses(table, found.solution, self.constants)
+            pools = pools_by_model(pool_loads(table, found.solution))
+            loads = {model: [load for _, load in own] for model, own in pools.items()}
+            missed = missed or misses(table, loads, self.constants)
             table = settled.table
             problem = with_services(found.problem, table)
         return Missed(missed, is_cut_short=True)

@@ -10,7 +10,8 @@ from planner.catalog import Catalog
 from planner.explain.limits import program_limits
 from planner.explain.wishes import milliseconds
 from planner.physics.constants import SpeedConstants
-from planner.plan.pools import draft_pools, pool_loads
+from planner.plan.assess import LATENCY_RTOL, PoolLoad, PoolState, assess_models
+from planner.prefer.broken import Broken
 from planner.prefer.running import Running
 from planner.program.data import FleetProblem, Outage, spares_by_candidate
 from planner.solve.outcome import Solution
@@ -18,16 +19,15 @@ from planner.solve.routing import FULL_LOAD, Routing, route, route_outage, route
 from planner.solve.spares import fragile_pools
 from planner.spec import FleetSpec
 
-MOST_REASONS = 6
 RELIABILITY = "reliability"
 
 
-def why_not_carried(spec: FleetSpec, problem: FleetProblem, running: Running, catalog: Catalog) -> tuple[str, ...]:
+def why_not_carried(spec: FleetSpec, problem: FleetProblem, running: Running, catalog: Catalog) -> tuple[Broken, ...]:
     """Return the limits that the fleet that runs breaks, and the demand that it does not carry, whole or after a loss."""
     replicas = _best_settings(problem, running)
     solution = Solution(replicas, running.nodes, {}, {}, 0.0, 0.0)
     found = [*_limits(spec, problem, solution, catalog), *_demand(problem, replicas, running)]
-    return tuple(dict.fromkeys(found or _losses(problem, replicas)))[:MOST_REASONS]
+    return tuple(found or _losses(problem, replicas))
 
 
 def _best_settings(problem: FleetProblem, running: Running) -> dict[str, int]:
@@ -45,34 +45,40 @@ def _best_settings(problem: FleetProblem, running: Running) -> dict[str, int]:
     return replicas
 
 
-def misses(table: CandidateTable, solution: Solution, constants: SpeedConstants) -> tuple[str, ...]:
-    """Return the latency limits that the pools of a solution miss at the mix of workloads that they get."""
-    found: list[str] = []
-    for draft in draft_pools(table, pool_loads(table, solution), constants):
-        if draft.state.overload > 1.0:
-            found.append(
-                f"pool {draft.load.name}: queues grow without end at {percent(draft.state.overload)} of its load limit"
+def misses(
+    table: CandidateTable, loads: Mapping[str, Sequence[PoolLoad]], constants: SpeedConstants
+) -> tuple[Broken, ...]:
+    """Return the latency limits that pools, given by model, miss at the mix of workloads that they get."""
+    states = assess_models(table, loads, constants)
+    each = [(load, state) for model in loads for load, state in zip(loads[model], states[model], strict=True)]
+    return tuple(b for load, state in sorted(each, key=lambda e: e[0].name) for b in _missed(table, load.name, state))
+
+
+def _missed(table: CandidateTable, pool: str, state: PoolState) -> Iterator[Broken]:
+    if state.overload > 1.0 + LATENCY_RTOL:
+        reason = f"pool {pool}: queues grow without end at {percent(state.overload)} of its load limit"
+        yield Broken("load", pool, reason, "load", 1.0, state.overload)
+    for (workload, key), predicted_s in sorted(state.latency_s.items()):
+        limit_s = table.workloads[workload].spec.slo[key]
+        if predicted_s > limit_s * (1.0 + LATENCY_RTOL):
+            reason = (
+                f"pool {pool}: {key} of {workload} would be {milliseconds(predicted_s)}, "
+                f"{percent(predicted_s / limit_s - 1.0)} above its limit of {milliseconds(limit_s)}"
             )
-        for (workload, key), predicted_s in sorted(draft.state.latency_s.items()):
-            limit_s = table.workloads[workload].spec.slo[key]
-            if predicted_s > limit_s:
-                over = predicted_s / limit_s - 1.0
-                found.append(
-                    f"pool {draft.load.name}: {key} of {workload} would be {milliseconds(predicted_s)}, "
-                    f"{percent(over)} above its limit of {milliseconds(limit_s)}"
-                )
-    return tuple(found[:MOST_REASONS])
+            yield Broken("latency", workload, reason, key, limit_s, predicted_s)
 
 
-def _limits(spec: FleetSpec, problem: FleetProblem, solution: Solution, catalog: Catalog) -> Iterator[str]:
+def _limits(spec: FleetSpec, problem: FleetProblem, solution: Solution, catalog: Catalog) -> Iterator[Broken]:
     """Yield the limits on money, hardware and shapes that the fleet breaks; those of reliability are about what it carries."""
     for limit in program_limits(spec, problem, catalog):
         if RELIABILITY not in limit.place and limit.breaks(problem, solution):
             needed = limit.needed(problem, solution)[0]
-            yield f"{limit.key(spec)} is {limit.text(limit.value)}, and the fleet takes {limit.text(needed)}"
+            key = limit.key(spec)
+            reason = f"{key} is {limit.text(limit.value)}, and the fleet takes {limit.text(needed)}"
+            yield Broken("limit", key, reason, "", limit.value, needed)
 
 
-def _demand(problem: FleetProblem, replicas: Mapping[str, int], running: Running) -> Iterator[str]:
+def _demand(problem: FleetProblem, replicas: Mapping[str, int], running: Running) -> Iterator[Broken]:
     """Yield the models whose replicas do not carry today's demand, with the share that they do."""
     for rule in problem.rules:
         if rule.model not in running.models:
@@ -84,14 +90,23 @@ def _demand(problem: FleetProblem, replicas: Mapping[str, int], running: Running
         if routing.load >= FULL_LOAD:
             served = {w for c in problem.columns if replicas.get(c.name, 0) > 0 for w in c.services}
             yield from (
-                f"workload {w} of model {rule.model}: no pool serves it" for w in sorted(planned.keys() - served)
+                Broken(
+                    "demand",
+                    w,
+                    f"workload {w} of model {rule.model}: no pool can serve it within its limits",
+                    "share",
+                    1.0,
+                    0.0,
+                )
+                for w in sorted(planned.keys() - served)
             )
             continue
         where = f"its replicas carry {percent(1.0 / routing.load)} of the demand, headroom included"
-        yield f"model {rule.model}: {where} ({_scarce(routing, planned)})"
+        reason = f"model {rule.model}: {where} ({_scarce(routing, planned)})"
+        yield Broken("demand", rule.model, reason, "share", 1.0, 1.0 / routing.load)
 
 
-def _losses(problem: FleetProblem, replicas: Mapping[str, int]) -> Iterator[str]:
+def _losses(problem: FleetProblem, replicas: Mapping[str, int]) -> Iterator[Broken]:
     """Yield the losses that the fleet no longer survives, with the share of the demand that is then carried."""
     spares = spares_by_candidate(problem)
     for failure in fragile_pools(problem, replicas):
@@ -102,10 +117,12 @@ def _losses(problem: FleetProblem, replicas: Mapping[str, int]) -> Iterator[str]
             routing = route_without(problem, failure, replicas, spares[failure.name])
             lost = f"{count} replica{'s' if count > 1 else ''} of {failure.shape}"
         demand = [d.workload for d in problem.demands_of(failure.model)]
-        carried = "no longer serves every workload"
+        carried, share = "no longer serves every workload", 0.0
         if routing.load < FULL_LOAD:
-            carried = f"carries {percent(min(1.0, 1.0 / routing.load))} of the demand"
-        yield f"model {failure.model}: without {lost} the rest {carried} ({_scarce(routing, demand)})"
+            share = min(1.0, 1.0 / routing.load)
+            carried = f"carries {percent(share)} of the demand"
+        reason = f"model {failure.model}: without {lost} the rest {carried} ({_scarce(routing, demand)})"
+        yield Broken("loss", failure.model, reason, "share", 1.0, share)
 
 
 def _scarce(routing: Routing, workloads: Mapping[str, float] | list[str]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from planner.candidates.types import Candidate, CandidateTable, PricedOffer
+from planner.prefer.broken import Broken
 from planner.prefer.earlier import EarlierFleet, EarlierNodes, EarlierPool
 from planner.program.data import Kept, KeptPool
 
@@ -25,7 +26,7 @@ class Running:
     pools: tuple[KeptPool, ...]
     nodes: dict[str, int]
     models: frozenset[str]
-    lost: tuple[str, ...]
+    lost: tuple[Broken, ...]
     has_new_models: bool
     has_gone_models: bool
 
@@ -51,11 +52,11 @@ def running_fleet(fleet: EarlierFleet, table: CandidateTable) -> Running:
     found: dict[Kind, int] = defaultdict(int)
     columns: dict[Kind, list[Candidate]] = {}
     same: dict[Kind, set[str]] = defaultdict(set)
-    lost: list[str] = []
+    lost: list[Broken] = []
     for pool in pools:
         kinds = _kinds(pool, table)
         if sum(count for _, count in kinds) < pool.replicas:
-            lost.append(f"pool {pool.name}: {_why_gone(pool, table)}")
+            lost.append(Broken("supply", pool.name, f"pool {pool.name}: {_why_gone(pool, table)}"))
         for kind, count in kinds:
             columns[kind] = [c for c in table.candidates if _kind(c) == kind]
             found[kind] += count
@@ -124,11 +125,11 @@ def _why_gone(pool: EarlierPool, table: CandidateTable) -> str:
     return f"{pool.shape} is no candidate today, on the nodes that it lies on"
 
 
-def _nodes(nodes: Iterable[EarlierNodes], offers: Iterable[PricedOffer]) -> tuple[dict[str, int], list[str]]:
+def _nodes(nodes: Iterable[EarlierNodes], offers: Iterable[PricedOffer]) -> tuple[dict[str, int], list[Broken]]:
     """Return nodes by today's offers: the same name, or else the only one of the same kind of node, place and term."""
     names = {o.name for o in offers}
     found: dict[str, int] = defaultdict(int)
-    gone: list[str] = []
+    gone: list[Broken] = []
     for node in nodes:
         alike = [o.name for o in offers if _is_alike(o, node)]
         if node.period and not node.nodes and node.by_period:
@@ -140,7 +141,8 @@ def _nodes(nodes: Iterable[EarlierNodes], offers: Iterable[PricedOffer]) -> tupl
         else:
             gpu = node.kind[3]
             unknown = f"offer {node.offer} has no such nodes of {gpu} any more"
-            gone.append(f"offer {node.offer} is not in the supply any more" if node.nodes else unknown)
+            reason = f"offer {node.offer} is not in the supply any more" if node.nodes else unknown
+            gone.append(Broken("supply", node.offer, reason))
     return dict(sorted(found.items())), gone
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from planner.plan.schema import Plan
 from planner.report.content import Block, Excerpt, Origin, Table
-from planner.report.diagnostics import render_full
+from planner.report.diagnostics.full import render_full
 from planner.report.sections import blocks
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&#])")
@@ -16,7 +17,12 @@ _SHORTEST_FENCE = 3
 
 def render(plan: Plan, origin: Origin | None = None, color: bool = False, width: int | None = None) -> str:  # noqa: ARG001
     """Return a plan as Markdown, which has neither colour nor width."""
-    first, *rest = blocks(plan, origin)
+    return render_blocks(blocks(plan, origin))
+
+
+def render_blocks(content: Sequence[Block]) -> str:
+    """Return parts of a report as Markdown, the first under a heading of its own level."""
+    first, *rest = content
     parts = [_block(first, "##"), *(_block(block, "###") for block in rest)]
     return "\n\n".join(parts) + "\n"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 from planner.diagnostics import Diagnostic, Severity, Span
@@ -33,6 +34,11 @@ def check_names(data: Mapping[str, Any], document: Document) -> Iterator[Diagnos
     yield from _check_models_exist(named, _mapping(document.data.get("models")), document)
     supply = _mapping(data.get("supply"))
     yield from _check_repeats(supply.get("offers"), ("supply", "offers"), "name", "offer", document)
+    yield from check_policy_names(data, document)
+
+
+def check_policy_names(data: Mapping[str, Any], document: Document) -> Iterator[Diagnostic]:
+    """Check that policies of one file have names of their own."""
     yield from _check_repeats(data.get("policies"), ("policies",), "id", "policy", document)
 
 
@@ -47,6 +53,7 @@ def check_plausibility(spec: FleetSpec, span: Callable[..., Span]) -> Iterator[D
         yield from _check_daily_tokens(name, workload, span)
         yield from _check_truncation(name, workload, spec, span)
     yield from _check_deployed_offers(spec, span)
+    yield from _check_policy_workloads(spec, span)
     if any(workload.spot is not None for workload in spec.workloads.values()):
         return
     for index, offer in enumerate(spec.supply.offers):
@@ -127,6 +134,20 @@ def _check_deployed_offers(spec: FleetSpec, span: Callable[..., Span]) -> Iterat
                 label=f"did you mean `{close}`?" if close else "",
                 help=(f"offers here: {', '.join(labels[:10])}",),
             )
+
+
+def _check_policy_workloads(spec: FleetSpec, span: Callable[..., Span]) -> Iterator[Diagnostic]:
+    for index, policy in enumerate(spec.policies):
+        for position, name in enumerate(policy.workloads):
+            if not any(fnmatchcase(workload, name) for workload in spec.workloads):
+                close = nearest(name, spec.workloads)
+                yield Diagnostic(
+                    "spec/unknown-workload",
+                    f"{quoted(name)} matches no workload of this spec",
+                    span(("policies", index, "workloads", position)),
+                    label=f"did you mean `{close}`?" if close else "",
+                    help=(f"workloads here: {', '.join(list(spec.workloads)[:10])}",),
+                )
 
 
 def _check_repeats(items: object, path: YamlPath, key: str, what: str, document: Document) -> Iterator[Diagnostic]:

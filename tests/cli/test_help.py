@@ -68,6 +68,7 @@ def test_commands_are_listed_in_the_order_of_their_use() -> None:
         "catalog",
         "estimate",
         "explain",
+        "export",
         "schema",
         "simulate",
         "size",

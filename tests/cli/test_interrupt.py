@@ -19,7 +19,7 @@ from planner.plan.io import loads
 
 AT_THE_SOLVE = """
 import os, signal, sys
-from planner import pipeline
+from planner import choose, pipeline
 from planner.cli import main
 from planner.solve import fleet, search
 
@@ -59,7 +59,7 @@ elif stage == "inside the solver":
     from planner.solve import brake
     fleet.solve_whole = with_a_fleet(fleet.solve_whole, announced)
 elif stage == "pools":
-    pipeline.settle = interrupted(pipeline.settle)
+    choose.settle = interrupted(choose.settle)
 sys.exit(main(sys.argv[1:]))
 """
 STOPPING = "planner: stopping with the best fleet so far; Ctrl-C again ends at once\n"

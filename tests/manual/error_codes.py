@@ -10,8 +10,8 @@ from typing import get_args
 
 from planner.units import UnitErrorKind
 
-_AREAS = "yaml|spec|catalog|model|csv|json|measurements|plan|trace|replay|solve|policy|usage|internal"
-CODE = re.compile(rf"(?:{_AREAS})/[a-z0-9]+(?:-[a-z0-9]+)*")
+_AREAS = "yaml|spec|catalog|model|csv|json|measurements|plan|trace|replay|solve|policy|export|usage|internal"
+CODE = re.compile(rf"(?:{_AREAS})/(?!v[0-9])[a-z0-9]+(?:-[a-z0-9]+)*")
 TEMPLATE = re.compile(rf"(?:{_AREAS})/[a-z-]*\{{[^/]*")
 BUILT_CODES = {
     "spec/{error.kind}": [f"spec/{kind}" for kind in get_args(UnitErrorKind) if kind != "negative"],

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.source import MAX_SOURCE_BYTES, Document, compose, parse, read_source
+from planner.source import MAX_SOURCE_BYTES, Document, compose, parse, source_of
 
 
 def document_of(text: str) -> Document:
@@ -198,7 +198,7 @@ def test_files_that_are_no_text(tmp_path: Path, content: bytes, code: str, line:
     file = tmp_path / "f.yaml"
     file.write_bytes(content)
 
-    source = read_source(str(file))
+    source = source_of(file.read_bytes(), str(file))
 
     assert source.text is None
     assert [(d.code, d.span.line, d.span.column) for d in source.diagnostics if d.span] == [(code, line, column)]
@@ -209,7 +209,7 @@ def test_byte_order_mark_is_dropped(tmp_path: Path) -> None:
     file = tmp_path / "f.yaml"
     file.write_bytes(b"\xef\xbb\xbfa: 1\n")
 
-    source = read_source(str(file))
+    source = source_of(file.read_bytes(), str(file))
 
     assert source.lines == ("a: 1", "")
     assert document_of(source.text or "").data == {"a": 1}

@@ -11,13 +11,15 @@ from planner.report.content import Block, Origin
 from planner.report.html import figures
 from planner.report.html.svg import Figure
 from planner.report.sections import SECTIONS
+from planner.report.sections.api import api
 from planner.report.sections.certificate import certificate, certified_latency
 from planner.report.sections.commitments import commitments
 from planner.report.sections.headline import headline
 from planner.report.sections.infeasible import infeasible
 from planner.report.sections.nodes import nodes
-from planner.report.sections.notes import assumptions, every_assumption, excluded, policies, rejections
+from planner.report.sections.notes import assumptions, every_assumption, excluded, rejections
 from planner.report.sections.periods import by_period, periods
+from planner.report.sections.policies import policies
 from planner.report.sections.pools import limits, measurements, memory, pools, predictions
 from planner.report.sections.preferred import preferred
 from planner.report.sections.workloads import latency, workloads
@@ -33,7 +35,7 @@ CHAPTERS: Mapping[str, tuple[str, tuple[Section, ...]]] = {
     "hours": ("Hours of the day", (periods, by_period)),
     "latency": (
         "Traffic and latency",
-        (workloads, latency, certified_latency, predictions, measurements),
+        (workloads, api, latency, certified_latency, predictions, measurements),
     ),
     "hardware": ("Memory and roofline", ()),
     "binding": ("What is binding", (limits,)),

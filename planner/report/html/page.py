@@ -18,7 +18,7 @@ from planner.plan.page import ELEMENT_ID, MEDIA_TYPE, script_text
 from planner.plan.schema import Plan
 from planner.report import figures
 from planner.report.content import Excerpt, Lines, Origin
-from planner.report.diagnostics import render_full
+from planner.report.diagnostics.full import render_full
 from planner.report.html.chapters import chapters
 from planner.report.html.maths import formulas
 from planner.report.rows import as_json
@@ -134,6 +134,8 @@ def _finder(origin: Origin | None) -> Callable[[str], int | None]:
     """Return a function from a key of the spec to its line, None where it has none."""
 
     def place(key: str) -> int | None:
+        if " " in key:  # a place in another file, which is named before it
+            return None
         span = origin.locate(_INDEX.sub(r".\1", key)) if origin is not None else None
         return span.line if span is not None and origin is not None and span.path in origin.sources else None
 

@@ -1,46 +1,14 @@
-"""What stands under a plan: policies, what was ruled out, what was assumed, what is not included."""
+"""What stands under a plan: what was ruled out, what was assumed, what is not included."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from planner.plan.schema import Plan, PlanAssumption, PolicyResult
+from planner.plan.schema import Plan, PlanAssumption
 from planner.report import figures
 from planner.report.content import Block, Lines, Table, keys, texts
 
 MOST_VALUES = 2
-_MONEY_RULES = ("max_monthly_cost",)
-_SHARE_RULES = ("max_monthly_cost_increase", "min_latency_margin")
-
-
-def policies(plan: Plan) -> Block | None:
-    """Return the outcome of every policy."""
-    if not plan.policies:
-        return None
-    columns = texts("Policy", "Rule", "Outcome", "Limit", "Actual") + keys("In the spec")
-    return Table("Policies", columns, tuple(_policy(p) for p in plan.policies))
-
-
-def _policy(policy: PolicyResult) -> tuple[str, ...]:
-    outcome = policy.outcome.replace("_", " ")
-    return (
-        figures.visible(policy.id),
-        figures.visible(policy.rule),
-        outcome.upper() if policy.outcome == "deny" else outcome,
-        _quantity(policy.rule, policy.limit),
-        _quantity(policy.rule, policy.actual),
-        figures.visible(policy.path),
-    )
-
-
-def _quantity(rule: str, value: float | str | None) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, str):
-        return figures.visible(value)
-    if rule in _MONEY_RULES:
-        return figures.usd(value)
-    return figures.share(value) if rule in _SHARE_RULES else figures.number(value)
 
 
 def rejections(plan: Plan) -> Block | None:

@@ -26,10 +26,11 @@ def preferred(plan: Plan) -> Block | None:
     if not found.changes:
         return Lines(title, notes)
     columns = texts("What", "Of") + numbers("Before", "Now")
-    return Table(title, columns, tuple(_row(change) for change in found.changes), notes)
+    return Table(title, columns, tuple(change_row(change) for change in found.changes), notes)
 
 
-def _row(change: PreferredChange) -> tuple[str, ...]:
+def change_row(change: PreferredChange) -> tuple[str, ...]:
+    """Return a change as a row: what, of which, before, now."""
     return (_WHAT[change.kind], figures.visible(change.name), f"{change.from_:,}", f"{change.to:,}")
 
 

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Compare the plan of the spec with that of the base commit: outputs, step summary, and a file for a comment.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=common.sh
+source "${BASH_SOURCE[0]%/*}/common.sh"
+
+if [ -z "$INPUT_BASE" ]; then
+  annotate notice "no base to compare with: not a pull request, and no input \`base\`"
+  exit 0
+fi
+
+commit_of() {
+  git rev-parse --verify --quiet --end-of-options "$1^{commit}"
+}
+
+# A shallow checkout lacks the base.
+commit=$(commit_of "$INPUT_BASE") ||
+  { git fetch --quiet --no-tags --depth=1 --end-of-options origin "$INPUT_BASE" && commit=$(commit_of FETCH_HEAD); } ||
+  fail "the base $INPUT_BASE is not in this checkout; check it out with fetch-depth: 0"
+
+flags=(--detailed-exitcode)
+[ -z "$INPUT_CATALOG" ] || flags+=(--catalog "$INPUT_CATALOG")
+[ -z "$INPUT_POLICIES" ] || flags+=(--policies "$INPUT_POLICIES")
+report=$RUNNER_TEMP/planner-diff.md
+numbers=$RUNNER_TEMP/planner-diff.json
+
+compare() {
+  plainly planner diff "${flags[@]}" --format "$1" --out "$2" -- "git:$commit" "$INPUT_SPEC"
+}
+
+rm -f "$report" "$numbers"
+code=0
+compare json "$numbers" || code=$?
+if [ -s "$numbers" ]; then
+  compare markdown "$report" || true
+fi
+if [ ! -s "$report" ]; then
+  annotate error "planner diff failed with exit code $code; see the log"
+  exit "$((code == 0 ? 1 : code))"
+fi
+
+{
+  python3 "${BASH_SOURCE[0]%/*}/outputs.py" "$numbers"
+  echo "report=$report"
+} >> "$GITHUB_OUTPUT"
+at_most "$most_summary_bytes" < "$report" >> "$GITHUB_STEP_SUMMARY"
+[ -z "$INPUT_COMMENT_FILE" ] || at_most "$most_comment_bytes" < "$report" > "$INPUT_COMMENT_FILE"
+
+case $code in
+  0 | 2) exit 0 ;; # the same plan, or another one
+  3) annotate error "no fleet meets the spec; see the summary" ;;
+  4) annotate error "the plan is not proven within the gap that the spec asks for; see the summary" ;;
+  5) annotate error "a policy denies the plan; see the summary" ;;
+esac
+exit "$code"

@@ -1,0 +1,116 @@
+"""What an export knows of a serving engine: its program, the flags of its settings, its images."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from planner.plan.schema import Pool, Serving
+
+PORT = 8000
+WIDE_DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
+"""What engines call weight formats that need no quantisation."""
+PLANNED_BLOCK_SIZE = 16
+"""Tokens per block where the spec does not say; engines then keep their own default, which suits their kernels."""
+
+
+class Unsupported(Exception):  # noqa: N818
+    """Something of a pool that an engine or a target cannot express, and what to do about it."""
+
+    def __init__(self, reason: str, *help: str, code: str = "export/unsupported") -> None:
+        self.reason, self.help, self.code = reason, help, code
+        super().__init__(reason)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One replica of a pool as its engine is to start it, with the weights of `model`, quantised as they load or not."""
+
+    pool: Pool
+    serving: Serving
+    model: str
+    quantised_on_load: bool
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of one replica."""
+        return self.pool.tensor_parallel * self.pool.pipeline_parallel * self.pool.attention_data_parallel
+
+    @property
+    def nodes(self) -> int:
+        """Nodes that one replica spans."""
+        return -(-self.gpus // self.serving.gpus_in_node)
+
+
+REPOSITORY = re.compile(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+")
+Settings = Mapping[str, str | None]
+"""Values of settings by their name in `Engine.flags`; None for a flag without a value."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A serving engine: `settings` returns what a replica is started with, `flags` how each setting is written.
+
+    The flags are those of release `version`, read in `source`. `images` are container images by GPU vendor and `package` is
+    what pip installs, with `{version}` for a full release number. `on_load` returns the quantisation that turns 16-bit
+    weights into a format while they load, None where the engine documents none. `leader` follows the address of the
+    first node of a replica, and `worker` are the settings of all nodes but that one. `running` is the metric of the
+    requests that a server works on.
+    """
+
+    name: str
+    version: str
+    source: str
+    program: tuple[str, ...]
+    flags: Mapping[str, str]
+    settings: Callable[[Launch], Settings]
+    on_load: Callable[[str, str], str | None]
+    images: Mapping[str, str]
+    package: str
+    running: str
+    leader: str = ""
+    worker: tuple[str, ...] = ()
+
+    def arguments(self, settings: Settings) -> Iterator[tuple[str, ...]]:
+        """Yield flags with their values. A value that looks like a flag is tied to its own; without a flag, it stands alone."""
+        for name, value in settings.items():
+            flag = self.flags[name]
+            if value is None:
+                yield (flag,)
+            elif not flag:
+                yield (value,)
+            else:
+                yield (f"{flag}={value}",) if value.startswith("-") else (flag, value)
+
+    def joining(self, nodes: int, rank: str, leader: str) -> Settings:
+        """Return the settings that join the nodes of a replica, given how a file refers to rank and leader."""
+        return {"nodes": str(nodes), "rank": rank, "leader": leader + self.leader}
+
+
+@cache
+def all_engines() -> Mapping[str, Engine]:
+    """Return every engine of the package `engines` by name: a new file there is a new engine."""
+    package = importlib.import_module("planner.export.engines")
+    modules = [importlib.import_module(f"{package.__name__}.{m.name}") for m in pkgutil.iter_modules(package.__path__)]
+    return {module.ENGINE.name: module.ENGINE for module in sorted(modules, key=lambda m: str(m.ENGINE.name))}
+
+
+def full_release(version: str) -> str:
+    """Return the number of a release as tags have it: `0.33` is the line that starts with `0.33.0`."""
+    return f"{version}.0" if version.count(".") == 1 else version
+
+
+def hugging_face(launch: Launch) -> str:
+    """Return the address of the weights on Hugging Face. Raises `Unsupported` for weights that lie elsewhere."""
+    if not REPOSITORY.fullmatch(launch.model):
+        raise Unsupported(f"`{launch.model}` is no repository of Hugging Face, which is what this target loads")
+    return f"hf://{launch.model}"
+
+
+def served_by(launch: Launch, host: str, port: str) -> Settings:
+    """Return the settings that say what is served under which name, and where."""
+    return {"model": launch.model, "served_name": launch.pool.model, "host": host, "port": port}
