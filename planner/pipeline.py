@@ -19,7 +19,7 @@ from planner.candidates.table import NOTHING_RUNS, Memo, build_table
 from planner.candidates.types import CandidateTable
 from planner.catalog import Catalog
 from planner.choose import Best, Chosen, Clock, Progress, Search, choose, choose_certified
-from planner.diagnostics import DiagnosticError
+from planner.diagnostics import Diagnostic, DiagnosticError
 from planner.explain.causes import cause_of
 from planner.explain.change import Change
 from planner.explain.infeasible import explain_infeasible
@@ -286,12 +286,21 @@ def variants(prepared: Prepared, plan: Plan) -> tuple[FleetSpec, Trials]:
 
 
 def replayable(prepared: Prepared, plan: Plan) -> tuple[CandidateTable, SpeedConstants]:
-    """Return the candidates of the spec of a plan, those of its pools among them, and the constants that it was made with."""
+    """Return the candidates of the spec of a plan, those of its pools among them, and the constants that it was made with.
+
+    Raises `DiagnosticError` where a pool is no candidate, as a plan of another release may have it.
+    """
     spec = _dated(prepared.spec, prepared.catalog, Options(as_of=date.fromisoformat(plan.as_of)))
     knowledge = Knowledge.of(prepared.catalog, spec.planning.confidence)
     models = sorted({p.model for p in plan.pools})
     running = {m: frozenset(pool_shape(p) for p in plan.pools if p.model == m) for m in models}
-    return build_table(spec, prepared.catalog, knowledge, None, running), knowledge.constants
+    table = build_table(spec, prepared.catalog, knowledge, None, running)
+    known = {(c.shape.model, c.shape.name) for c in table.candidates}
+    lost = [p.name for p in plan.pools if (p.model, pool_shape(p)) not in known]
+    if lost:
+        message = f"this release would not consider pool {lost[0]} of a plan by release {plan.versions.planner}; solve it again"
+        raise DiagnosticError([Diagnostic("plan/other-release", message)])
+    return table, knowledge.constants
 
 
 def _context(prepared: Prepared, spec: FleetSpec, table: CandidateTable, options: Options) -> Context:

@@ -37,6 +37,11 @@ class Delivery:
         check_writable(file)
         return cls(PlanFormat.TABLE if chosen is None else None, file, saved, color, quiet)
 
+    @property
+    def is_page(self) -> bool:
+        """Tell whether a page is written, which shows more than a plan holds."""
+        return PlanFormat.HTML in (self.shown, self.saved)
+
     def deliver(self, plan: Plan, origin: Origin | None = None, after: str = "") -> None:
         """Save and print a plan; `after` is a last line below the table."""
         if self.file is not None:

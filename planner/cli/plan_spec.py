@@ -28,9 +28,16 @@ SpecOption = Annotated[
 
 def prepared(plan: Plan, path: str, spec: str | None, folder: Path | None) -> Prepared:
     """Return the spec and the catalog of the plan at `path`. Leaves with what is wrong where they are not its own."""
+    loaded = read_spec(spec, None) if spec is not None else spec_of(plan, path)
+    if loaded is None:
+        usage_error("the spec of this plan is not beside it, here or in specs/, or it was changed; give it with --spec")
+    return prepared_with(loaded, plan, path, folder)
+
+
+def prepared_with(loaded: LoadedSpec, plan: Plan, path: str, folder: Path | None) -> Prepared:
+    """Return a spec and its catalog where both are those of the plan at `path`. Raises `DiagnosticError` where not."""
     from planner.pipeline import prepare, spec_digest
 
-    loaded = read_spec(spec, None) if spec is not None else _found(plan, path)
     if loaded.spec is None:
         refuse(loaded.diagnostics, loaded)
     if spec_digest(loaded) != plan.digests.spec:
@@ -47,7 +54,7 @@ def spec_today(plan: Plan, path: str) -> LoadedSpec:
 
     That is the one with its digest, or else with its name, nearby. Leaves with a usage error where there is none, or several.
     """
-    same = _with_digest(plan, path)
+    same = spec_of(plan, path)
     if same is not None:
         return same
     stem = Path(path).name.partition(".")[0]
@@ -71,7 +78,7 @@ def spec_of_plan(plan: Plan, path: str, other: str) -> LoadedSpec | None:
     from planner.source import MAX_SOURCE_BYTES, source_of
     from planner.spec import load_spec
 
-    near = None if is_reference(path) else _with_digest(plan, path)
+    near = None if is_reference(path) else spec_of(plan, path)
     if near is not None:
         return near
     reference = f"{PREFIX}{parse_reference(path).ref if is_reference(path) else 'HEAD'}"
@@ -100,14 +107,8 @@ def refuse_plan(code: str, message: str, path: str) -> NoReturn:
     raise DiagnosticError([Diagnostic(code, message, Span(path, 1, 1, 2))])
 
 
-def _found(plan: Plan, path: str) -> LoadedSpec:
+def spec_of(plan: Plan, path: str) -> LoadedSpec | None:
     """Return the spec with the digest that a plan names: beside the plan, in the working folder, or in specs/."""
-    return _with_digest(plan, path) or usage_error(
-        "the spec of this plan is not beside it, here or in specs/, or it was changed; give it with --spec"
-    )
-
-
-def _with_digest(plan: Plan, path: str) -> LoadedSpec | None:
     from planner.pipeline import spec_digest
 
     nearby = (read_spec(str(file), None) for file in _near(Path(path).parent))

@@ -33,6 +33,7 @@ from planner.cli.options import (
     flag,
     quantity,
 )
+from planner.cli.page import SensitivitiesOption, check_sensitivities, page_origin
 from planner.cli.simulate import (
     DropLongOption,
     ReplicationsOption,
@@ -108,6 +109,7 @@ def solve(
         bool, flag("--accept-unproven", "Exit with 0 also when the gap is not reached.")
     ] = False,
     second_opinion: SecondOpinionOption = None,
+    sensitivities: SensitivitiesOption = False,
     write_lp: WriteLpOption = None,
     show_config: Annotated[
         bool, flag("--show-config", "Print every setting and where it comes from, and stop.")
@@ -122,6 +124,7 @@ def solve(
     Example: planner solve specs/prod.yaml
     """
     delivery = Delivery.of(format, out, color, quiet)
+    check_sensitivities(sensitivities, delivery)
     if write_lp is not None:
         check_writable(write_lp)
     flags = _Flags(
@@ -154,6 +157,7 @@ def solve(
     plan = _plan(loaded, opened, flags, quiet, interrupt)
     if interrupt.is_set() and plan.unsolved is not None:
         raise typer.Exit(ExitCode.INTERRUPTED)
+    from planner.pipeline import prepare
     from planner.report.places import origin_of
 
     if write_lp is not None and not quiet:
@@ -162,7 +166,11 @@ def solve(
     after = _next(plan, spec, delivery)
     if delivery.shown is PlanFormat.TABLE:
         after = f"{section}\n\n{after}" if section else after
-    delivery.deliver(plan, origin_of(loaded), after)
+    if delivery.is_page:
+        origin = page_origin(prepare(loaded, opened), plan, sensitivities and not interrupt.is_set(), quiet)
+    else:
+        origin = origin_of(loaded)
+    delivery.deliver(plan, origin, after)
     if section and delivery.shown is not PlanFormat.TABLE:
         note(section)
     raise typer.Exit(ExitCode.INTERRUPTED if interrupt.is_set() else exit_code(plan, accept_unproven))
@@ -330,7 +338,7 @@ def _next(plan: Plan, spec: str, delivery: Delivery) -> str:
     if plan.status == "infeasible":
         return f"Next: change one of these keys, then {command}"
     if delivery.file is None:
-        return f"Next: {command} --out plan.json, then planner show plan.json --format markdown"
+        return f"Next: {command} --out plan.json, then planner show plan.json --out report.html"
     if delivery.saved is PlanFormat.JSON:
-        return f"Next: planner show {shlex.quote(str(delivery.file))} --format markdown"
+        return f"Next: planner show {shlex.quote(str(delivery.file))} --out report.html"
     return f"Next: {command} --out plan.json"

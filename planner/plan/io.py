@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from planner.diagnostics import Diagnostic, DiagnosticError, Span
+from planner.plan.page import plans_in
 from planner.plan.schema import Plan
 
 SIGNIFICANT_DIGITS = 12  # enough for any figure here, and below the noise of the last bits
@@ -56,11 +58,12 @@ def load(path: Path) -> Plan:
 
 
 def loads(data: bytes, path: str) -> Plan:
-    """Read a plan from the bytes of the file named `path`. Raises `DiagnosticError`."""
+    """Read a plan from the bytes of the file named `path`: JSON, or a report in HTML. Raises `DiagnosticError`."""
     if len(data) > LARGEST_FILE_BYTES:
         raise _error(path, f"this file has {len(data)} bytes: no plan is that large")
+    text = _of_page(data, path) if data.removeprefix(BOM_UTF8).lstrip().startswith(b"<") else data
     try:
-        raw = json.loads(data)
+        raw = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise _error(
             path, f"this is not JSON: {error}", getattr(error, "lineno", 1), getattr(error, "colno", 1)
@@ -76,6 +79,15 @@ def loads(data: bytes, path: str) -> Plan:
     if plan.digests.plan != _digest(raw):
         raise _error(path, "the plan was changed after it was written: its digest does not match")
     return plan
+
+
+def _of_page(page: bytes, path: str) -> str:
+    """Return the JSON text of the only plan in a page."""
+    found = plans_in(page)
+    if len(found) != 1:
+        what = f"{len(found)} plans; it must hold one" if found else "no plan; only HTML reports of this program do"
+        raise _error(path, f"this page holds {what}")
+    return found[0]
 
 
 def _text(data: Any) -> str:

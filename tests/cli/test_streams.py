@@ -64,7 +64,7 @@ def test_out_saves_and_still_prints_the_table(spec_file: WriteSpec, tiny_json: P
 
     assert plan.read_bytes() == tiny_json.read_bytes()
     assert done.out.startswith("tiny: 1 workload")
-    assert done.out.endswith(f"\n\nNext: planner show {plan} --format markdown\n")
+    assert done.out.endswith(f"\n\nNext: planner show {plan} --out report.html\n")
     assert done.err == f"wrote {plan}\n"
 
 
@@ -191,8 +191,12 @@ def test_a_full_disk_is_one_line(tiny_json: Path) -> None:
         (["check", str(ROOT / "specs" / "prod.yaml")], ["numpy", "scipy", "pyomo", "highspy", "rich"]),
         (["solve", str(ROOT / "tests/data/bad_specs/unknown_key.yaml")], ["numpy", "pyomo", "highspy", "rich"]),
         (["schema"], ["numpy", "scipy", "pyomo", "highspy", "rich"]),
+        (
+            ["show", str(ROOT / "tests/data/plans/prod.json")],
+            ["pyomo", "highspy", "matplotlib", "jinja2", "latex2mathml"],
+        ),
     ],
-    ids=["help", "solve help", "check", "wrong spec", "schema"],
+    ids=["help", "solve help", "check", "wrong spec", "schema", "show"],
 )
 def test_commands_load_only_what_they_need(arguments: list[str], absent: list[str]) -> None:
     program = (

@@ -45,6 +45,7 @@ PAGES = (
     "pipelines",
     "policies",
     "program",
+    "report",
     "simulate",
     "size",
     "spec",

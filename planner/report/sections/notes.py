@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from planner.plan.schema import Plan, PlanAssumption
 from planner.report import figures
-from planner.report.content import Block, Lines
+from planner.report.content import Block, Lines, Table, keys, texts
 
 MOST_VALUES = 2
 
@@ -31,6 +31,15 @@ def assumptions(plan: Plan) -> Block | None:
         kinds.setdefault(kind, {}).setdefault(figures.visible(assumption.value), []).append(name)
     lines = tuple(f"{kind}: {_values(values)}" for kind, values in kinds.items())
     return Lines("Assumptions", (*lines, f"As of {figures.visible(plan.as_of)}. Each with its source: --format json."))
+
+
+def every_assumption(plan: Plan) -> Block | None:
+    """Return each assumption with its source."""
+    if not plan.assumptions:
+        return None
+    rows = tuple(tuple(map(figures.visible, (a.key, a.value, a.source))) for a in plan.assumptions)
+    note = f"As of {figures.visible(plan.as_of)}."
+    return Table("Each with its source", keys("Of") + texts("Value", "Source"), rows, (note,))
 
 
 def _kind(assumption: PlanAssumption, names: Iterable[str]) -> tuple[str, str]:

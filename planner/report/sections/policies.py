@@ -8,7 +8,7 @@ from typing import NamedTuple
 from planner.plan.schema import Plan, PolicyResult
 from planner.policy.rule import Unit, all_rules
 from planner.report import figures
-from planner.report.content import Block, Table, texts
+from planner.report.content import Block, Table, keys, texts
 
 EXACT_DIGITS = 12
 
@@ -22,7 +22,7 @@ def policy_table(title: str, results: tuple[PolicyResult, ...]) -> Table | None:
     """Return the outcomes of policies as a table, None without any."""
     if not results:
         return None
-    columns = texts("Policy", "Rule", "Outcome", "Limit", "Actual", "Where")
+    columns = texts("Policy", "Rule", "Outcome", "Limit", "Actual") + keys("Where")
     notes = tuple(note for result in results for note in _notes(result))
     return Table(title, columns, tuple(_policy(result) for result in results), notes)
 
