@@ -20,7 +20,7 @@ from typer.core import TyperGroup
 from planner.cli.exits import ExitCode
 from planner.cli.streams import usage_error
 
-FIRST = ("init", "check", "solve", "show")
+FIRST = ("init", "check", "solve", "show", "diff", "verify", "explain")
 """Commands that the help lists before all others."""
 
 NOT_BUILT_YET = (

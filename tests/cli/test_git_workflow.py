@@ -5,6 +5,7 @@ Every command runs twice and must print the same bytes, since its output is comp
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ pytestmark = NEEDS_GIT
 SPEC, PLAN = "specs/fleet.yaml", "plans/fleet.json"
 MAIN_SPEC, MAIN_PLAN = f"git:main:{SPEC}", f"git:main:{PLAN}"
 
+DIFF_MAIN = ("diff", "git:main", SPEC, "--quiet")
 GROWN = TINY.replace("rate: 2 req/s", "rate: 20 req/s")
 CAPPED = GROWN + "policies: [{max_monthly_cost: 2000 USD, id: cap}]\n"
 
@@ -98,3 +100,145 @@ def test_a_policy_of_the_branch_denies_its_plan(on: Repository) -> None:
 
     assert done.code == 5
     assert "cap" in done.out
+
+
+def test_diff_is_what_a_review_needs(on: Repository) -> None:
+    """The cost first, then the line that caused it; the first line is hidden, for the comment to be found again."""
+    switch(on, "growth")
+
+    done = twice(*DIFF_MAIN, "--format", "markdown")
+
+    assert done.code == 0
+    lines = done.out.splitlines()
+    assert lines[0].startswith("<!-- planner diff ")
+    assert lines[2].startswith("## tiny: monthly cost up \\$")
+    assert f"| 1 | workloads.assistant.traffic.rate | 2 req/s | 20 req/s | {SPEC}:8 | +\\$" in done.out
+
+
+def test_diff_fails_only_where_it_is_asked_to(on: Repository) -> None:
+    switch(on, "growth")
+    assert run(*DIFF_MAIN, "--detailed-exitcode").code == 2
+
+    switch(on, "main")
+    same = run(*DIFF_MAIN, "--detailed-exitcode")
+    assert same.code == 0
+    assert "monthly cost unchanged" in same.out
+
+
+def test_the_file_of_the_work_tree_is_the_new_side(on: Repository) -> None:
+    """Without NEW: also from a folder below the top."""
+    switch(on, "growth")
+
+    whole, below = run("diff", MAIN_SPEC, "--quiet", "--format", "json"), None
+    with pytest.MonkeyPatch.context() as moved:
+        moved.chdir(on.folder / "specs")
+        below = run("diff", MAIN_SPEC, "--quiet", "--format", "json")
+
+    assert whole.code == below.code == 0
+    numbers = [json.loads(done.out) for done in (whole, below)]
+    assert numbers[0]["usd_per_month_delta"] == numbers[1]["usd_per_month_delta"] > 0.0
+    assert numbers[1]["new"]["label"] == "fleet.yaml"
+
+
+def test_diff_of_a_policy_that_the_branch_sets_for_itself(on: Repository) -> None:
+    """A cap is stricter, so it counts at once; taking one away counts once it is merged."""
+    switch(on, "capped")
+    added = twice(*DIFF_MAIN, "--format", "json")
+
+    assert added.code == 5
+    assert [(e["id"], e["kind"], e["tightens"]) for e in json.loads(added.out)["policy_edits"]] == [
+        ("cap", "added", True)
+    ]
+
+    switch(on, "growth")
+    removed = run("diff", "git:capped", SPEC, "--quiet", "--format", "json")
+
+    assert removed.code == 5
+    assert [(e["kind"], e["loosens"]) for e in json.loads(removed.out)["policy_edits"]] == [("removed", True)]
+
+
+def test_a_file_of_policies_judges_both(on: Repository, tmp_path: Path) -> None:
+    """What the change cannot touch: no increase of the cost."""
+    switch(on, "growth")
+    owned = tmp_path / "org.yaml"
+    owned.write_text("policies: [{max_monthly_cost_increase: 10 %, id: slow}]\n", encoding="utf-8")
+
+    done = run(*DIFF_MAIN, "--policies", str(owned), "--format", "github")
+
+    assert done.code == 5
+    assert "::error title=policy::slow: max_monthly_cost_increase is " in done.out
+
+
+def test_diff_of_a_plan_with_a_spec_knows_the_spec_of_the_plan(on: Repository) -> None:
+    """The spec of a committed plan is that of its commit, so the changed line is named, not only the demand."""
+    switch(on, "growth")
+
+    done = run("diff", MAIN_PLAN, SPEC, "--quiet", "--format", "json")
+
+    assert done.code == 0
+    assert [c["key"] for c in json.loads(done.out)["causes"]] == ["workloads.assistant.traffic.rate"]
+
+
+@pytest.mark.parametrize(("branch", "code"), [("main", 0), ("growth", 3)])
+def test_verify_holds_the_plan_of_main_against_a_branch(branch: str, code: int, on: Repository) -> None:
+    switch(on, branch)
+
+    done = twice("verify", PLAN, "--spec", SPEC, "--format", "markdown", "--no-repair")
+
+    assert done.code == code
+    assert ("no longer satisfies" in done.out) == (code == 3)
+
+
+def test_verify_finds_the_spec_by_its_name(on: Repository) -> None:
+    """Plans beside their specs, a folder of them, and a wrong spec."""
+    switch(on, "growth")
+    beside = on.folder / "specs" / "fleet.plan.json"
+    beside.write_bytes((on.folder / PLAN).read_bytes())
+    try:
+        assert run("verify", "specs", "--no-repair").code == 3
+        switch(on, "typo")
+        wrong = run("verify", "specs", "--no-repair")
+        assert wrong.code == 1
+        assert "spec/unknown-key" in wrong.err
+    finally:
+        beside.unlink()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("diff", "git:none", SPEC), 64, "there is no commit `none` here"),
+        (("diff", "git:main:../fleet.yaml", SPEC), 64, "the path leads out of the repository"),
+        (("diff", "git:main"), 64, "say with what it is to be compared"),
+        (("diff", SPEC), 64, "with what is specs/fleet.yaml to be compared?"),
+        (("diff", MAIN_SPEC, "git:typo:specs/fleet.yaml"), 1, "spec/unknown-key"),
+        (("diff", MAIN_SPEC, SPEC, "--save", "a.xml"), 64, "cannot tell the format of a.xml"),
+        (("verify", "git:main:plans/none.json", "--spec", SPEC), 64, "has no file plans/none.json"),
+        (("verify",), 64, "what is to be verified?"),
+        (("verify", "--spec", SPEC), 64, "says nothing under `deployed`"),
+    ],
+)
+def test_wrong_input(arguments: tuple[str, ...], code: int, said: str, on: Repository) -> None:
+    switch(on, "main")
+
+    done = run(*arguments)
+
+    assert done.code == code
+    assert said in done.err
+
+
+def test_a_plan_that_was_edited_by_hand_is_refused(on: Repository) -> None:
+    switch(on, "main")
+    edited = on.folder / "edited.json"
+    edited.write_bytes((on.folder / PLAN).read_bytes().replace(b'"fleet": "tiny"', b'"fleet": "tidy"'))
+    other = on.folder / "other.json"
+    other.write_bytes((on.folder / PLAN).read_bytes().replace(b'"schema_version": 1', b'"schema_version": 2', 1))
+    try:
+        for command in (("diff", "edited.json", SPEC), ("verify", "edited.json", "--spec", SPEC)):
+            done = run(*command)
+            assert done.code == 1
+            assert "its digest does not match" in done.err
+        assert "not a plan of schema_version 1" in run("diff", "other.json", SPEC).err
+    finally:
+        edited.unlink()
+        other.unlink()
