@@ -17,6 +17,7 @@ from estimate_page import example_parts as estimate_parts
 from explain_page import explain_parts
 from export_page import export_parts
 from pages import bands_part, constraints_part, with_generated_parts
+from review_page import review_parts
 from simulate_page import simulate_parts
 from size_page import example_parts
 from spec_page import SECTIONS, keys_of, keys_part, sections_of
@@ -46,6 +47,7 @@ PAGES = (
     "policies",
     "program",
     "report",
+    "review",
     "simulate",
     "size",
     "spec",
@@ -57,6 +59,7 @@ PARTS: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "export": export_parts(),
     "physics": {"bands": lambda: bands_part(ROOT / "catalog")},
     "program": {"constraints": constraints_part},
+    "review": review_parts(),
     "simulate": simulate_parts(),
     "size": example_parts(),
     "spec": {"keys": keys_part},
