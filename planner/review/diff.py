@@ -17,6 +17,8 @@ from planner.review.steps import MOST_STEPS, Taken, Tell, groups_of, options_for
 from planner.review.verify import place_of
 from planner.spec import FleetSpec
 
+AS_OF = "planning.as_of"
+
 
 @dataclass(frozen=True)
 class Side:
@@ -142,8 +144,9 @@ def _steps(old: Side, new: Side, options: Options, explains: bool, tell: Tell) -
     """
     if old.prepared is None or new.prepared is None or not _has_specs(old, new):
         return []
-    other = [*_circumstances(old, new), *_other_catalog(old), *catalog_changes(old.prepared, new.prepared.catalog)]
     spec = spec_changes(old.prepared.loaded, new.prepared.loaded)
+    around = [c for c in _circumstances(old, new) if not (c.kind == "date" and any(s.key == AS_OF for s in spec))]
+    other = [*around, *_other_catalog(old), *catalog_changes(old.prepared, new.prepared.catalog)]
     sides = (old.prepared.loaded, old.plan), (new.prepared.catalog, new.plan)
     return taken_steps(*sides, groups_of(other, spec, MOST_STEPS if explains else 1), options, tell)
 

@@ -11,6 +11,7 @@ from planner.candidates.supply import build_supply
 from planner.catalog import Catalog
 from planner.diagnostics import Span
 from planner.pipeline import Prepared
+from planner.plan.io import sha256
 from planner.source import YamlPath
 from planner.spec import FleetSpec, LoadedSpec, load_spec
 
@@ -69,15 +70,22 @@ def changed_spec(old: LoadedSpec, changes: Iterable[SpecChange]) -> LoadedSpec:
     tree: Any = _tree(old)
     for change in changes:
         tree = _with(tree, change.names, change.new)
-    return load_spec(json.dumps(_data(tree), ensure_ascii=False), old.path)  # JSON is YAML
+    return load_spec(json.dumps(_data(tree), ensure_ascii=False), old.path, old.file)  # JSON is YAML
 
 
 def catalog_changes(old: Prepared, new: Catalog) -> tuple[OtherChange, ...]:
     """Return what of the catalog that a spec uses is otherwise in another one: prices, GPUs, models, files of constants."""
     before = old.catalog
-    if before.digest() == new.digest():
-        return ()
-    return (*_prices(old, new), *_files(old.spec, before, new))
+    own = tuple(_configs(before, new))
+    return own if before.digest() == new.digest() else (*_prices(old, new), *_files(old.spec, before, new), *own)
+
+
+def _configs(old: Catalog, new: Catalog) -> Iterator[OtherChange]:
+    """Yield the models that both specs bring along as a config, and that are otherwise."""
+    for name in sorted(old.added.keys() & new.added.keys()):
+        was, now = (sha256(catalog.added[name].model_dump_json()) for catalog in (old, new))
+        if was != now:
+            yield OtherChange("catalog", f"config of {name}", was, now)
 
 
 def _prices(old: Prepared, new: Catalog) -> Iterator[OtherChange]:
