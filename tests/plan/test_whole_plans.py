@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date
+from functools import cache
 
 import pytest
 from planned import FAILING, NODES, SHARED, SMALL
@@ -14,6 +15,7 @@ from planner.plan.schema import Plan
 from planner.spec import load_spec
 
 
+@cache
 def plan(text: str, catalog: Catalog, **options: object) -> Plan:
     return make_plan(prepare(load_spec(text, "fleet.yaml"), catalog), replace(Options(), **options))  # type: ignore[arg-type]
 
