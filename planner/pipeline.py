@@ -166,7 +166,7 @@ def make_plan(
         clock.lap("plan")
         if plan.status == "infeasible":
             rough = replace(limits, gap=max(limits.gap, WAY_GAP))
-            trials = _trials(prepared, knowledge, options, rough)
+            trials = replace(_trials(prepared, knowledge, options, rough), memo=memo)
             report = explain_infeasible(spec, table, trials)
             if table.has_mixes and not unserved(table):
                 report = report.model_copy(update={"reason": f"{report.reason}\n{RATED_MIXES}"})
