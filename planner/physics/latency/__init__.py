@@ -16,7 +16,7 @@ from planner.physics.latency.largest import (
     largest_within,
 )
 from planner.physics.latency.mixture import merge
-from planner.physics.latency.rating import AtBatch, allowed_share, percentile, tail
+from planner.physics.latency.rating import AtBatch, allowed_share
 from planner.physics.latency.types import METRICS, Flow, Largest, Lengths, Pairs, Saturation
 
 __all__ = [
@@ -38,8 +38,6 @@ __all__ = [
     "largest_batch",
     "largest_within",
     "merge",
-    "percentile",
     "saturation",
-    "tail",
     "throughput",
 ]

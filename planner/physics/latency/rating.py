@@ -65,18 +65,6 @@ class AtBatch(NamedTuple):
             return smallest_limit(exceeds, allowed, ends[0], ends[1], _PERCENTILE_STEPS)
 
 
-def tail(pairs: Pairs, batch: Array, metric: str, limit_s: Array, observed: Lengths | None = None) -> Array:
-    """Return the tail of pairs at a mean batch, see `AtBatch.tail`."""
-    return AtBatch.of(pairs, batch).tail(metric, limit_s, observed)
-
-
-def percentile(
-    pairs: Pairs, batch: Array, metric: str, p: float, halved: bool = True, observed: Lengths | None = None
-) -> Array:
-    """Return the percentile of pairs at a mean batch, see `AtBatch.percentile`."""
-    return AtBatch.of(pairs, batch).percentile(metric, p, halved, observed)
-
-
 def smallest_limit(exceeds: Tail, allowed: float | Array, low: Array, high: Array, steps: int) -> Array:
     """Bisect the logarithm of the limit between `low` and `high` seconds for the smallest one that is allowed."""
     for _ in range(steps):
