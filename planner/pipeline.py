@@ -142,7 +142,7 @@ def make_plan(
         clock.lap("plan")
         if plan.status == "infeasible":
             rough = replace(limits, gap=max(limits.gap, WAY_GAP))
-            trials = _trials(prepared, ground.knowledge, options, rough)
+            trials = replace(_trials(prepared, ground.knowledge, options, rough), memo=ground.memo)
             report = explain_infeasible(spec, ground.table, trials)
             if ground.table.has_mixes and not unserved(ground.table):
                 report = report.model_copy(update={"reason": f"{report.reason}\n{RATED_MIXES}"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,6 +20,8 @@ SUFFIX = ".yaml"
 OTHER_SUFFIXES = (".yml", ".yaml")
 """Endings of YAML files in any case; only `SUFFIX` is read."""
 MAX_FILE_BYTES = 5_000_000
+_DOCUMENTS_KEPT = 512
+"""Files whose trees are kept: more than a catalog has, so that none is parsed again to say where something stands."""
 
 R = TypeVar("R", bound=BaseModel)
 
@@ -64,10 +67,16 @@ def misnamed(folder: FilePath, depth: int = 1) -> list[Diagnostic]:
 
 def read_document(path: FilePath) -> Document:
     """Read one YAML file into a located tree. Raises `DiagnosticError` naming the file."""
-    document, diagnostics = parse(_read_text(path), shown_path(path))
+    document, diagnostics = _parsed(_read_text(path), shown_path(path))
     if document is None or has_errors(diagnostics):
         raise DiagnosticError(diagnostics)
     return document
+
+
+@lru_cache(maxsize=_DOCUMENTS_KEPT)
+def _parsed(text: str, path: str) -> tuple[Document | None, tuple[Diagnostic, ...]]:
+    document, diagnostics = parse(text, path)
+    return document, tuple(diagnostics)
 
 
 def shown_path(path: FilePath) -> str:

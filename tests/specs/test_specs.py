@@ -129,8 +129,9 @@ def test_the_plan_is_the_golden_one(name: str) -> None:
     assert text == path.read_text(encoding="utf-8"), f"set {UPDATE}=1 to accept the new plan"
 
 
-@every_spec
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "prod"])
 def test_a_second_run_gives_the_same_bytes(name: str) -> None:
+    """That of `prod` takes as long as all others, and the page of its plan in README.md is compared anyway."""
     assert dump(make_plan(prepared(name), Options())) == dump(planned(name))
 
 
