@@ -14,7 +14,7 @@ from threading import Event
 from planner import __version__
 from planner.candidates.hours import hour_assumptions, periods_of
 from planner.candidates.knowledge import Knowledge
-from planner.candidates.periods import Expanded, expanded
+from planner.candidates.periods import MARK, Expanded, expanded
 from planner.candidates.table import NOTHING_RUNS, Memo, build_table
 from planner.candidates.types import CandidateTable
 from planner.catalog import Catalog
@@ -53,7 +53,8 @@ from planner.prefer.earlier import in_periods as by_periods
 from planner.prefer.keep import Fleet, Keeper, Preference
 from planner.prefer.reasons import in_words_of_periods
 from planner.prefer.running import running_fleet
-from planner.prefer.standing import Standing, standing
+from planner.prefer.settings import other_settings
+from planner.prefer.standing import Terms, bases, standing
 from planner.program.data import FleetProblem
 from planner.program.problem import fleet_problem, gpu_limits
 from planner.simulate.fleet import Settings
@@ -197,17 +198,25 @@ def stand(prepared: Prepared, options: Options) -> Stood:
     whole = _whole(ground)
     earlier = _as_planned(ground, whole)
     spec, table = (ground.spec, ground.table) if whole is None else (whole.spec, whole.table)
-    keeper = _keeper(ground, spec, table, earlier, SolveLimits(spec.planning.gap), 0.0)
-    lost = tuple(_without_candidates(ground))
-    found = Standing(None, (*keeper.running.lost, *lost)) if lost else standing(earlier, keeper)
-    usd_per_month = _paid_usd_per_h(keeper) * spec.planning.hours_per_month if _has_all_nodes(earlier, keeper) else None
+    found = standing(earlier, Terms(spec, ground.catalog, table, ground.knowledge.constants, whole))
+    usd_per_month = None if found.usd_per_h is None else found.usd_per_h * spec.planning.hours_per_month
     stood = Stood(ground.context.as_of, ground.context.digests, usd_per_month, None)
-    if found.fleet is None:
-        broken = tuple(dict.fromkeys(_by_period(b, ground.context) for b in found.broken))
-        return replace(stood, broken=broken, predicted_s=_in_any_period(found.predicted_s, whole))
-    plan = _judged(_planned(ground, whole, Best(found.fleet, "unproven", ()), found.fleet), ground, options)
-    rerouted = sorted({_base(name, whole) for name in found.rerouted})
-    return replace(stood, plan=plan, rerouted=tuple(rerouted))
+    broken = (*_settings(ground, options), *_without_candidates(ground), *found.broken)
+    if found.fleet is None or broken:
+        named = tuple(dict.fromkeys(_by_period(b, ground.context) for b in broken))
+        return replace(stood, broken=named, predicted_s=found.predicted_s)
+    plan = _planned(ground, found.whole, Best(found.fleet, "unproven", ()), found.fleet)
+    return replace(stood, plan=_judged(plan, ground, options), rerouted=bases(found.rerouted, whole))
+
+
+def _settings(ground: _Ground, options: Options) -> Iterator[Broken]:
+    """Yield what the pools of a saved plan run with otherwise than the spec has it."""
+    if options.prefer is None:
+        return
+    known = {(c.shape.model, c.shape.name): c.shape for c in ground.table.candidates}
+    plan = options.prefer.plan
+    shapes = {p.name: known[p.model, pool_shape(p)] for p in plan.pools if (p.model, pool_shape(p)) in known}
+    yield from other_settings(plan, ground.table.models, shapes)
 
 
 def _without_candidates(ground: _Ground) -> Iterator[Broken]:
@@ -216,39 +225,17 @@ def _without_candidates(ground: _Ground) -> Iterator[Broken]:
         yield Broken("supply", workload, cause.reasons[0])
 
 
-def _has_all_nodes(earlier: EarlierFleet, keeper: Keeper) -> bool:
-    return not {b.subject for b in keeper.running.lost} & {n.offer for n in earlier.nodes}
-
-
-def _paid_usd_per_h(keeper: Keeper) -> float:
-    """Return what the nodes that run cost today, the mean over all hours."""
-    prices = {o.name: o.usd_per_node_h for o in keeper.table.supply.offers}
-    return sum(prices[name] * count for name, count in keeper.running.nodes.items())
-
-
 def _by_period(broken: Broken, context: Context) -> Broken:
+    """Return what is broken with its period told apart from what it is about."""
     periods = [p.name for p in context.periods] if len(context.periods) > 1 else []
+    period = next((p for p in periods if broken.subject.endswith(f"{MARK}{p}")), "")
     return replace(
         broken,
         reason=in_words_of_periods(broken.reason, periods),
-        subject=in_words_of_periods(broken.subject, periods),
+        subject=broken.subject.removesuffix(f"{MARK}{period}") if period else broken.subject,
+        key=in_words_of_periods(broken.key, periods),
+        period=period,
     )
-
-
-def _base(name: str, whole: Expanded | None) -> str:
-    """Return the model or workload of the spec that a copy for a period is of."""
-    bases = (part.base(name) for part in whole.parts) if whole is not None else ()
-    return next((base for base in bases if base is not None), name)
-
-
-def _in_any_period(
-    predicted_s: Mapping[tuple[str, str], float], whole: Expanded | None
-) -> dict[tuple[str, str], float]:
-    found: dict[tuple[str, str], float] = {}
-    for (workload, key), seconds in predicted_s.items():
-        base = (_base(workload, whole), key)
-        found[base] = max(found.get(base, 0.0), seconds)
-    return found
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,19 @@ class InPeriod:
         base = name.removesuffix(f"{MARK}{self.period.name}")
         return base if base != name else None
 
+    def restored(self, candidate: Candidate) -> Candidate:
+        """Return what a candidate of this period, or of all, is a copy of."""
+        own = [self.offer(cell) for cell in candidate.cells]
+        services = {self.base(w) or w: service for w, service in candidate.services.items()}
+        return replace(
+            candidate,
+            name=self.base(candidate.name) or candidate.name,
+            shape=replace(candidate.shape, model=self.base(candidate.shape.model) or candidate.shape.model),
+            cells=tuple(cell for cell in own if cell is not None),
+            cells_by_period=(),
+            services=services,
+        )
+
     def base(self, name: str) -> str | None:
         """Return the model, workload or candidate that another one is in this period, None where it is in others only."""
         return name if name in self.steady else self.offer(name)

@@ -175,6 +175,8 @@ class _Sides:
             return read_either(new, beside=old)
         if isinstance(first, Plan):
             return spec_today(first, old)
+        if old == STANDARD:
+            usage_error("with what is standard input to be compared? Give OLD and NEW, one of them as `-`")
         return usage_error(f"with what is {old} to be compared? For its last commit: planner diff git:HEAD {old}")
 
     def _prepared(self, given: Plan | LoadedSpec, name: str, other: str) -> Prepared | None:

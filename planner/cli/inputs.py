@@ -12,7 +12,7 @@ import typer
 from planner.cli.exits import ExitCode
 from planner.cli.streams import STANDARD, note, usage_error
 from planner.diagnostics import STANDARD_INPUT_NAME
-from planner.revision.reference import RevisionError, is_reference
+from planner.revision.reference import RevisionError, is_reference, parse_reference
 
 if TYPE_CHECKING:
     from planner.catalog import Catalog, UnknownName
@@ -231,13 +231,21 @@ def read_either(path: str, beside: str | None = None) -> Plan | LoadedSpec:
     from planner.source import source_of
     from planner.spec import LoadedSpec, load_spec
 
-    data, shown, file = _given(path, LARGEST_FILE_BYTES, beside=beside)
+    data, shown, file = _given(path, LARGEST_FILE_BYTES, beside=None if names_a_file(path) else beside)
     if data.lstrip()[:1] in PLAN_STARTS:
         return loads(data, shown)
     source = source_of(data, shown, file)
     if source.text is None:
         return LoadedSpec(source.path, None, source.diagnostics, None, source.file)
     return load_spec(source.text, source.path, source.file)
+
+
+def names_a_file(path: str) -> bool:
+    """Tell whether an argument is a whole name: a file on disk, or `git:REF:PATH`, which is of the working folder's repository."""
+    try:
+        return not is_reference(path) or parse_reference(path).path is not None
+    except RevisionError:
+        return True
 
 
 def report(diagnostics: Iterable[Diagnostic], loaded: LoadedSpec | LoadedPolicies | None = None) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -14,6 +16,7 @@ from planner.revision.reference import PREFIX, RevisionError, is_reference, pars
 if TYPE_CHECKING:
     from planner.pipeline import Prepared
     from planner.plan.schema import Plan
+    from planner.source import FilePath
     from planner.spec import LoadedSpec
 
 MOST_FILES = 200
@@ -70,28 +73,47 @@ def spec_today(plan: Plan, path: str) -> LoadedSpec:
 def spec_of_plan(plan: Plan, path: str, other: str) -> LoadedSpec | None:
     """Return the spec that the plan at `path` was made from, None where it is not at hand.
 
-    It is looked for nearby, and, for the plan of a revision or of a changed spec, at that revision or in the last commit:
-    in the file of the `other` side.
+    It is the one with its digest: nearby, in the file of the `other` side, or, for a plan of a revision and for a spec that
+    was changed since the last commit, at that revision.
     """
-    from planner.pipeline import spec_digest
-    from planner.revision.path import open_reference
-    from planner.source import MAX_SOURCE_BYTES, source_of
-    from planner.spec import load_spec
-
     near = None if is_reference(path) else spec_of(plan, path)
     if near is not None:
         return near
-    reference = f"{PREFIX}{parse_reference(path).ref if is_reference(path) else 'HEAD'}"
+    files = _at_revision(path, other)
+    return _first_of((_loaded(file) for file in islice(files, MOST_FILES)), plan)
+
+
+def _at_revision(path: str, other: str) -> Iterator[FilePath]:
+    """Yield the files that may be the spec of a plan: the other side's, and those beside the plan and in specs/, at its revision."""
+    from planner.revision.path import open_reference
+
+    ref = parse_reference(path).ref if is_reference(path) else "HEAD"
+    with suppress(RevisionError):
+        named = f"{PREFIX}{ref}:{parse_reference(other).path}" if is_reference(other) else f"{PREFIX}{ref}"
+        yield open_reference(named, None if is_reference(other) else other)
+    if is_reference(path):
+        with suppress(RevisionError):
+            plan = open_reference(path, other)
+            for folder in (plan.parent, plan.parents[-1] / "specs"):
+                yield from sorted((f for f in folder.rglob("*") if f.suffix in ENDINGS and f.is_file()), key=str)
+
+
+def _loaded(file: FilePath) -> LoadedSpec | None:
+    from planner.source import MAX_SOURCE_BYTES, source_of
+    from planner.spec import load_spec
+
     try:
-        file = open_reference(reference, other)
         with file.open("rb") as opened:
             source = source_of(opened.read(MAX_SOURCE_BYTES + 1), str(file), file)
-    except (RevisionError, OSError):
+    except OSError:
         return None
-    if source.text is None:
-        return None
-    loaded = load_spec(source.text, source.path, source.file)
-    return loaded if spec_digest(loaded) == plan.digests.spec else None
+    return None if source.text is None else load_spec(source.text, source.path, source.file)
+
+
+def _first_of(specs: Iterable[LoadedSpec | None], plan: Plan) -> LoadedSpec | None:
+    from planner.pipeline import spec_digest
+
+    return next((spec for spec in specs if spec is not None and spec_digest(spec) == plan.digests.spec), None)
 
 
 def check_fleet(plan: Plan, path: str, what: str) -> None:
@@ -108,11 +130,8 @@ def refuse_plan(code: str, message: str, path: str) -> NoReturn:
 
 
 def spec_of(plan: Plan, path: str) -> LoadedSpec | None:
-    """Return the spec with the digest that a plan names: beside the plan, in the working folder, or in specs/."""
-    from planner.pipeline import spec_digest
-
-    nearby = (read_spec(str(file), None) for file in _near(Path(path).parent))
-    return next((loaded for loaded in nearby if spec_digest(loaded) == plan.digests.spec), None)
+    """Return the spec with the digest that a plan names: beside the plan, in the working folder, or in a folder specs/ of either."""
+    return _first_of((read_spec(str(file), None) for file in _near(Path(path).parent)), plan)
 
 
 def _fleet_of(file: Path) -> str | None:
@@ -121,7 +140,7 @@ def _fleet_of(file: Path) -> str | None:
 
 
 def _near(home: Path) -> Iterator[Path]:
-    folders = [home, *map(Path, SPEC_FOLDERS)]
+    folders = [home, *map(Path, SPEC_FOLDERS), home / "specs", home.parent / "specs"]
     files = [f for folder in folders for f in sorted(folder.glob("**/*" if folder.name == "specs" else "*"))]
     known: dict[Path, Path] = {}
     for file in files:

@@ -11,7 +11,7 @@ import typer
 
 from planner.cli.delivery import check_out, hand_over
 from planner.cli.exits import ExitCode, first_of
-from planner.cli.inputs import catalog_for, files_meant, read_plan, read_policies, read_spec, refuse
+from planner.cli.inputs import catalog_for, files_meant, read_plan, read_policies, read_spec, refuse, report
 from planner.cli.options import AsOfOption, CatalogOption, Color, ColorOption, PoliciesOption, QuietOption, day, flag
 from planner.cli.plan_spec import check_fleet, spec_today
 from planner.cli.streams import STANDARD, usage_error
@@ -66,12 +66,20 @@ def verify(
     check_out(out)
     on = day("--as-of", as_of)
     subjects: list[str | None] = [*files_meant(plans, PLAN_ENDINGS, "saved plan (*.plan.json)")] if plans else [None]
-    try:
-        found = [_verified(path, spec, catalog, policies or [], on, repair, quiet) for path in subjects]
-    except DiagnosticError as error:
-        refuse(error.diagnostics)
+    found: list[Verification] = []
+    failed: list[ExitCode] = []
+    for path in subjects:  # one that cannot be read keeps the others from nothing
+        try:
+            found.append(_verified(path, spec, catalog, policies or [], on, repair, quiet))
+        except DiagnosticError as error:
+            report(error.diagnostics)
+            failed.append(ExitCode.WRONG_INPUT)
+        except typer.Exit as left:
+            failed.append(ExitCode(left.exit_code))
+    if not found:
+        raise typer.Exit(first_of(failed))
     hand_over(out, color, quiet, lambda colored, width: _text(found, format, colored, width))
-    raise typer.Exit(first_of(code for each in found for code in _codes(each)))
+    raise typer.Exit(first_of([*failed, *(code for each in found for code in _codes(each))]))
 
 
 def _codes(found: Verification) -> list[ExitCode]:

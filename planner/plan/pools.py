@@ -132,7 +132,7 @@ def _pool(
         max_model_len=model.max_model_len,
         max_num_seqs=candidate.max_num_seqs,
         max_num_batched_tokens=model.spec.engine.max_num_batched_tokens,
-        serving=_serving(model, shape),
+        serving=serving_of(model, shape),
         replicas=load.replicas,
         spare_replicas=spares,
         gpus=load.replicas * shape.gpus,
@@ -172,7 +172,8 @@ def _pool(
     )
 
 
-def _serving(model: ResolvedModel, shape: Shape) -> Serving:
+def serving_of(model: ResolvedModel, shape: Shape) -> Serving:
+    """Return how the engine of a pool is started, beyond its layout, formats and caps."""
     engine = model.spec.engine
     return Serving(
         repository=model.architecture.name if model.spec.config is None else None,

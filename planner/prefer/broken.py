@@ -16,7 +16,7 @@ class Broken:
     """One thing that a fleet breaks: about which pool, offer, model, workload or key, and why in words.
 
     `limit` and `actual` are numbers of one unit, which `metric` names for latencies (seconds), None where there are none. `key` is the
-    key of the spec that is in the way, where that is known.
+    key of the spec that is in the way, where that is known, and `period` that in which it is.
     """
 
     check: Check
@@ -26,6 +26,7 @@ class Broken:
     limit: float | None = None
     actual: float | None = None
     key: str = ""
+    period: str = ""
 
 
 def in_words(broken: Sequence[Broken], most: int) -> tuple[str, ...]:

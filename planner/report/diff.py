@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from planner.diagnostics import Span
@@ -14,6 +14,7 @@ from planner.report.diagnostics.github import MOST_ANNOTATIONS, NOTICE, annotati
 from planner.report.explain import signed
 from planner.report.markdown import render_blocks
 from planner.report.policy_edits import edits_table
+from planner.report.sections.infeasible import infeasible
 from planner.report.sections.policies import limit_and_actual, policy_table
 from planner.report.sections.workloads import metric_name
 from planner.report.verify import then_now
@@ -28,9 +29,10 @@ from planner.review.difference import (
 )
 from planner.review.verification import Place
 
-MOST_KEYS = 2
+MOST_KEYS = 3
+VISIBLE_USD = 0.5
 MARKS: dict[Kind, str] = {"added": "+", "removed": "-", "changed": "~", "unchanged": ""}
-KEY = "+ added, ~ changed, - removed. Why: numbers of the changes above; indirect: no change is about this model or its workloads."
+KEY = "+ added, ~ changed, - removed. Why: the changes above, by number where they are many; indirect: none is about this model or its workloads."
 _ORDER = (
     "Changes are taken one after the other, in this order, with the fleet so far preferred; another order may share the "
     "difference out otherwise. Fleets in between are proven within 1 % or the gap of the spec."
@@ -43,24 +45,24 @@ _LOOSER = "A policy that a change loosens or removes, and a waiver that it adds,
 
 def blocks(found: Difference, edits: Sequence[PolicyEdit] = ()) -> list[Block]:
     """Return the difference in cost first, edits of policies last; sections without any difference are left out."""
-    parts: list[Block | None] = [
-        Lines(sentence(found), tuple(_notes(found))),
-        _causes(found),
-        _pools(found),
-        _nodes(found.nodes),
-        _workloads(found.workloads),
-        _margins(found.workloads),
-        policy_table("Policies", found.policies),
-        _edits(edits),
-    ]
+    parts: list[Block | None] = [Lines(sentence(found), tuple(_notes(found)))]
+    if found.infeasible is not None:
+        parts += infeasible(found.infeasible, None)
+    parts.append(_causes(found))
+    if found.new.usd_per_month is not None:
+        fleet = (_pools(found), _nodes(found.nodes), _workloads(found.workloads), _margins(found.workloads))
+        parts += [*fleet, policy_table("Policies", found.policies)]
+    parts.append(_edits(edits))
     return [part for part in parts if part is not None]
 
 
 def sentence(found: Difference) -> str:
     """Return the change in monthly cost as one sentence."""
     fleet, old, new = figures.visible(found.fleet), found.old.usd_per_month, found.new.usd_per_month
+    if new is None and found.new.status != "infeasible":
+        return f"{fleet}: a limit was reached before any fleet was found for the new spec"
     if new is None:
-        return f"{fleet}: {'no fleet meets the new spec' if found.new.status == 'infeasible' else 'no fleet was found'}"
+        return f"{fleet}: no fleet meets {'the new spec' if old is not None else 'either spec'}"
     if old is None or found.usd_per_month_delta is None:
         return f"{fleet}: monthly cost {figures.usd(new)}; there was no fleet before"
     delta = found.usd_per_month_delta
@@ -92,7 +94,9 @@ def github(found: Difference) -> str:
         if policy.outcome in ("deny", "warn"):
             limit, actual = limit_and_actual(policy)
             kind = "error" if policy.outcome == "deny" else "warning"
-            lines.append(annotation(kind, f"{policy.id}: {policy.rule} is {actual}, the limit {limit}", "policy"))
+            where = f" (policy of {policy.file})" if policy.file is not None else ""
+            text = f"{policy.id}: {policy.rule} is {actual}, the limit {limit}{where}"
+            lines.append(annotation(kind, text, "policy"))
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -101,6 +105,10 @@ def _span(place: Place | None) -> Span | None:
 
 
 def _notes(found: Difference) -> Iterator[str]:
+    for policy in found.policies:
+        if policy.outcome == "deny":
+            limit, actual = limit_and_actual(policy)
+            yield f"A policy denies it: {figures.visible(policy.id)}, {actual} where {limit} is the limit."
     if not found.changed:
         yield "Neither fleet, cost, demand nor latency limits differ."
     elif all(p.kind == "unchanged" for p in found.pools) and found.pools:
@@ -111,8 +119,10 @@ def _notes(found: Difference) -> Iterator[str]:
         yield f"GPUs in use {then_now(found.old.gpus, found.new.gpus, figures.number)}; old: {_side(found.old.label)}, new: {_side(found.new.label)}."
     if found.new.status == "unproven" and found.new.gap is not None:
         yield f"The new fleet is not proven: at most {figures.gap(found.new.gap)} from the best."
-    if found.infeasible is not None:
-        yield from (f"{figures.visible(line)}." for line in found.infeasible.splitlines())
+    if found.unsolved is not None:
+        yield f"{figures.visible(found.unsolved)}."
+    if found.idle_usd_per_month_delta and abs(found.idle_usd_per_month_delta) >= VISIBLE_USD:
+        yield f"Of the difference, {signed(found.idle_usd_per_month_delta)} is of committed nodes that hold nothing: no pool or workload pays for it."
     yield from _preferred(found)
 
 
@@ -123,8 +133,10 @@ def _preferred(found: Difference) -> Iterator[str]:
     if kept.outcome == "kept" and kept.would_save_usd_per_hour:
         saving = f"{figures.usd(kept.would_save_usd_per_hour)} per hour"
         yield f"The old fleet still holds and is kept: the best one would save {saving}, less than {figures.share(kept.stay_within)}."
-    elif kept.outcome == "kept":
+    elif kept.outcome == "kept" and all(pool.kind == "unchanged" for pool in found.pools):
         yield "The old fleet still holds and is kept."
+    elif kept.outcome == "kept":
+        yield "What is still asked for of the old fleet holds and is kept."
     elif kept.reasons:
         yield f"The old fleet is not kept: {figures.visible(kept.reasons[0])}."
 
@@ -154,7 +166,7 @@ def _cause_row(found: Difference, cause: Cause) -> tuple[str, ...]:
         figures.visible(cause.key),
         "-" if cause.from_ is None else _text(cause.from_),
         "-" if cause.to is None else _text(cause.to),
-        figures.visible(where) or cause.kind,
+        figures.visible(where or (f"catalog/{cause.where}" if cause.where else cause.kind)),
         _effect(found, cause),
     )
 
@@ -171,8 +183,9 @@ def _effect(found: Difference, cause: Cause) -> str:
     together = [c.number for c in found.causes if c.step == cause.step]
     if cause.number != together[0]:
         return f"with {together[0]}"
-    if step.outcome == "no-fleet":
-        return "no fleet"
+    if step.outcome in ("no-fleet", "unsolved"):
+        first = next(s.number for s in found.steps if s.outcome == step.outcome)
+        return ("no fleet" if step.outcome == "no-fleet" else "not found") if step.number == first else "-"
     if step.usd_per_month_delta is None:
         return "a fleet again"
     if abs(step.usd_per_month_delta) < 0.005:
@@ -195,8 +208,8 @@ def _pool_row(found: Difference, pool: PoolChange) -> tuple[str, ...]:
         MARKS[pool.kind],
         figures.visible(pool.model),
         figures.visible(f"{pool.shape}{' (spot)' if pool.spot else ''}"),
-        then_now(old, new, lambda s: f"{s.replicas:,}"),
-        then_now(old, new, lambda s: f"{s.spare_replicas:,}"),
+        then_now(old, new, lambda s: by_period(s.replicas, s.replicas_by_period)),
+        then_now(old, new, lambda s: "/".join(map(str, s.spare_replicas))),
         then_now(old, new, lambda s: f"{s.gpus:,}"),
         then_now(old, new, lambda s: "/".join(map(str, s.max_num_seqs))),
         then_now(old, new, lambda s: figures.amount(s.usd_per_month)),
@@ -206,13 +219,20 @@ def _pool_row(found: Difference, pool: PoolChange) -> tuple[str, ...]:
     )
 
 
+def by_period(most: int, counts: Mapping[str, int]) -> str:
+    """Return a count with those of the periods, where they are not all the same: `4 (peak 4, p2 2)`."""
+    if len(set(counts.values())) < 2:
+        return f"{most:,}"
+    return f"{most:,} ({', '.join(f'{figures.visible(name)} {count:,}' for name, count in counts.items())})"
+
+
 def _why(found: Difference, pool: PoolChange) -> str:
     """Return the changes that a pool comes from: by name where they are few."""
     own = [c for c in found.causes if c.number in pool.causes]
     if not own:
         return "-"
     mark = "" if pool.is_direct else "indirect: "
-    if len(own) <= MOST_KEYS:
+    if len(found.causes) <= MOST_KEYS:
         return mark + "; ".join(figures.visible(_change(c)) for c in own)
     return mark + ", ".join(str(c.number) for c in own)
 
@@ -237,7 +257,11 @@ def _node_row(node: NodeChange) -> tuple[str, ...]:
     return (
         MARKS[node.kind],
         figures.visible(node.offer),
-        then_now(node.old_nodes, node.new_nodes, figures.number),
+        then_now(
+            by_period(node.old_nodes, node.old_nodes_by_period),
+            by_period(node.new_nodes, node.new_nodes_by_period),
+            str,
+        ),
         then_now(node.old_usd_per_node_hour, node.new_usd_per_node_hour, figures.amount),
         signed(node.usd_per_month_delta),
     )

@@ -8,6 +8,7 @@ from typing import TypeVar
 from planner.report import figures
 from planner.report.content import Block, Lines, Table, numbers, texts
 from planner.report.explain import signed
+from planner.report.sections.infeasible import infeasible
 from planner.report.sections.policies import policy_table
 from planner.report.sections.preferred import DIGEST_SHOWN, change_row
 from planner.report.sections.workloads import metric_name
@@ -36,6 +37,8 @@ def blocks(found: Verification) -> list[Block]:
         policy_table("Policies", found.policies),
         _repair(found),
     ]
+    if found.repair is not None and found.repair.infeasible is not None:
+        parts += infeasible(found.repair.infeasible, None)
     return [part for part in parts if part is not None]
 
 
@@ -86,7 +89,7 @@ def _broken_row(broken: BrokenLimit) -> tuple[str, ...]:
     place = "" if broken.place is None else f"{broken.place.path}:{broken.place.line}"
     return (
         broken.check if broken.metric is None or broken.check != "latency" else metric_name(broken.metric),
-        figures.visible(broken.subject),
+        figures.visible(broken.subject if broken.period is None else f"{broken.subject} in {broken.period}"),
         _quantity(broken, broken.actual),
         _quantity(broken, broken.limit),
         figures.visible(place or broken.key),
@@ -152,8 +155,7 @@ def _repair(found: Verification) -> Block | None:
 
 def _repair_notes(repair: Repair) -> Iterator[str]:
     if repair.usd_per_month is None:
-        yield "No fleet that satisfies the spec was found; `planner solve` says what is in the way."
-        yield from (f"{figures.visible(line)}." for reason in repair.reasons for line in reason.splitlines())
+        yield "No fleet that satisfies the spec was found."
         return
     delta = repair.usd_per_month_delta
     against = "" if delta is None else f", {signed(delta)} against what runs"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
@@ -27,9 +27,23 @@ def pool_changes(old: Plan, new: Plan) -> tuple[PoolChange, ...]:
 
 
 def node_changes(old: Plan, new: Plan) -> tuple[NodeChange, ...]:
-    """Return the nodes of either plan by offer."""
+    """Return the nodes of either plan by offer; an offer that only has another name is the same."""
+    return tuple(_node_change(before, after, old, new) for before, after in _node_pairs(old, new))
+
+
+def _node_pairs(old: Plan, new: Plan) -> list[tuple[NodePlan | None, NodePlan | None]]:
     before, after = ({n.offer: n for n in plan.nodes} for plan in (old, new))
-    return tuple(_node_change(before.get(o), after.get(o), old, new) for o in sorted(before.keys() | after.keys()))
+    pairs: dict[str, tuple[NodePlan | None, NodePlan | None]] = {}
+    for offer, node in before.items():
+        alike = [n for n in after.values() if n.offer not in before and _kind(n) == _kind(node)]
+        partner = after.get(offer) or (alike[0] if len(alike) == 1 else None)
+        pairs[partner.offer if partner is not None else offer] = (node, partner)
+    pairs |= {offer: (None, node) for offer, node in after.items() if offer not in pairs}
+    return [pairs[offer] for offer in sorted(pairs)]
+
+
+def _kind(node: NodePlan) -> tuple[object, ...]:
+    return node.provider, node.region, node.instance, node.gpu, node.gpus_per_node, node.term
 
 
 def workload_changes(old: Plan, new: Plan) -> tuple[WorkloadChange, ...]:
@@ -39,9 +53,15 @@ def workload_changes(old: Plan, new: Plan) -> tuple[WorkloadChange, ...]:
 
 
 def fleet_of(plan: Plan) -> Mapping[object, object]:
-    """Return what is a fleet in a plan: replicas and batch caps by shape, and nodes by offer."""
-    pools = {key: [(p.replicas, p.max_num_seqs) for p in own] for key, own in _by_key(plan).items()}
-    return {"pools": pools, "nodes": {n.offer: dict(n.nodes_by_period) for n in plan.nodes}}
+    """Return what is a fleet in a plan: replicas and batch caps by shape, and nodes by kind, in every period."""
+    pools = {
+        key: [(dict(p.replicas_by_period), p.max_num_seqs, p.placement) for p in own]
+        for key, own in _by_key(plan).items()
+    }
+    nodes: dict[object, Counter[str]] = defaultdict(Counter)
+    for node in plan.nodes:
+        nodes[_kind(node)].update(node.nodes_by_period)
+    return {"pools": pools, "nodes": dict(nodes)}
 
 
 def differ(old: float | None, new: float | None) -> bool:
@@ -81,7 +101,8 @@ def _side(pools: Sequence[Pool] | None, hours: float) -> PoolSide | None:
     return PoolSide(
         pools=tuple(p.name for p in pools),
         replicas=sum(p.replicas for p in pools),
-        spare_replicas=sum(p.spare_replicas for p in pools),
+        replicas_by_period=dict(sum((Counter(p.replicas_by_period) for p in pools), Counter())),
+        spare_replicas=tuple(p.spare_replicas for p in pools),
         gpus=sum(p.gpus for p in pools),
         max_num_seqs=tuple(p.max_num_seqs for p in pools),
         usd_per_month=sum(p.usd_per_hour for p in pools) * hours,
@@ -103,7 +124,7 @@ def _pool_change(key: PoolKey, old: PoolSide | None, new: PoolSide | None) -> Po
 
 
 def _same_pool(old: PoolSide, new: PoolSide) -> bool:
-    settings = [(s.replicas, s.max_num_seqs, s.placement) for s in (old, new)]
+    settings = [(s.replicas_by_period, s.max_num_seqs, s.placement) for s in (old, new)]
     return settings[0] == settings[1] and not differ(old.usd_per_month, new.usd_per_month)
 
 
@@ -116,12 +137,14 @@ def _node_change(before: NodePlan | None, after: NodePlan | None, old: Plan, new
     prices = [None if n is None else n.usd_per_node_hour for n in (before, after)]
     counts: list[dict[str, int]] = [{} if n is None else dict(n.nodes_by_period) for n in (before, after)]
     is_same = counts[0] == counts[1] and not differ(*prices)
-    offer = next(n.offer for n in (before, after) if n is not None)
+    offer = next(n.offer for n in (after, before) if n is not None)
     return NodeChange(
         kind=kind_of(before, after, is_same),
         offer=offer,
         old_nodes=0 if before is None else before.nodes,
         new_nodes=0 if after is None else after.nodes,
+        old_nodes_by_period=counts[0],
+        new_nodes_by_period=counts[1],
         old_usd_per_node_hour=prices[0],
         new_usd_per_node_hour=prices[1],
         usd_per_month_delta=costs[1] - costs[0],

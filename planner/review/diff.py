@@ -12,7 +12,14 @@ from planner.policy import PlacedPolicy, PlanFacts, both_sides, edits, evaluate,
 from planner.policy.edits import PolicyEdit
 from planner.review.compare import differ, node_changes, pool_changes, workload_changes
 from planner.review.difference import Cause, Difference, PolicyEditRecord, PoolChange, SideSummary, WorkloadChange
-from planner.review.inputs import OtherChange, SpecChange, catalog_changes, spec_changes
+from planner.review.inputs import (
+    OtherChange,
+    SpecChange,
+    SpecPair,
+    catalog_changes,
+    reversed_change,
+    unknown_catalog,
+)
 from planner.review.steps import MOST_STEPS, Taken, Tell, groups_of, options_for, quietly, taken_steps
 from planner.review.verify import place_of
 from planner.spec import FleetSpec
@@ -58,9 +65,14 @@ def compare(old: Side, new: Side, options: Options, *, explains: bool = True, te
     kinds = {*(p.kind for p in pools), *(n.kind for n in nodes), *(w.kind for w in workloads)}
     return Difference(
         fleet=new.plan.fleet,
-        changed=bool(kinds - {"unchanged"}) or old.plan.status != new.plan.status or differ(delta, 0.0),
+        changed=bool(kinds - {"unchanged"})
+        or old.plan.status != new.plan.status
+        or (delta is not None and differ(delta, 0.0)),
         old=_summary(old),
         new=_summary(new),
+        idle_usd_per_month_delta=None
+        if before is None or after is None
+        else after.idle_committed_usd_per_month - before.idle_committed_usd_per_month,
         usd_per_month_delta=delta,
         usd_share_delta=delta / before.usd_per_month
         if delta is not None and before is not None and before.usd_per_month > 0.0
@@ -74,7 +86,8 @@ def compare(old: Side, new: Side, options: Options, *, explains: bool = True, te
         policies=_judged(old, new, options),
         policy_edits=tuple(_edit(each) for each in policy_edits(old, new)),
         preferred=new.plan.preferred,
-        infeasible=new.plan.infeasible.reason if new.plan.infeasible is not None else new.plan.unsolved,
+        infeasible=new.plan.infeasible,
+        unsolved=new.plan.unsolved,
     )
 
 
@@ -111,15 +124,27 @@ def _policies(side: Side, file: str | None = None) -> tuple[PlacedPolicy, ...]:
 
 
 def _judged(old: Side, new: Side, options: Options) -> tuple[PolicyResult, ...]:
-    """Judge the new plan by the policies of both sides and of the options, the cost of the old one as its baseline."""
+    """Judge the new plan by the policies of both sides and of the options, the cost of the old one as its baseline.
+
+    On the later day of both, so that a change cannot turn the clock back. Of a saved plan without its spec, the outcomes that
+    it has are told, those of the old one as not evaluated.
+    """
     if new.plan.objective is None:
         return ()
-    if new.prepared is None:
-        return new.plan.policies
+    saved = [] if new.prepared is not None else list(new.plan.policies)
+    saved += [] if old.prepared is not None else [_unjudged(p, old.label) for p in old.plan.policies]
+    at_hand = new.prepared or old.prepared
+    if at_hand is None:
+        return tuple(saved)
     before = old.plan.objective
-    baseline = None if before is None else before.usd_per_month
-    facts = PlanFacts(new.plan, new.prepared.catalog, date.fromisoformat(new.plan.as_of), baseline)
-    return evaluate((*both_sides(_policies(old, old.label), _policies(new)), *options.policies), facts)
+    day = options.as_of or max(date.fromisoformat(side.plan.as_of) for side in (old, new))
+    facts = PlanFacts(new.plan, at_hand.catalog, day, None if before is None else before.usd_per_month)
+    judged = evaluate((*both_sides(_policies(old, old.label), _policies(new)), *options.policies), facts)
+    return (*judged, *saved)
+
+
+def _unjudged(policy: PolicyResult, file: str) -> PolicyResult:
+    return policy.model_copy(update={"outcome": "not_evaluated", "actual": None, "at": None, "file": file})
 
 
 def _edit(edit: PolicyEdit) -> PolicyEditRecord:
@@ -144,23 +169,19 @@ def _steps(old: Side, new: Side, options: Options, explains: bool, tell: Tell) -
     """
     if old.prepared is None or new.prepared is None or not _has_specs(old, new):
         return []
-    spec = spec_changes(old.prepared.loaded, new.prepared.loaded)
-    around = [c for c in _circumstances(old, new) if not (c.kind == "date" and any(s.key == AS_OF for s in spec))]
-    other = [*around, *_other_catalog(old), *catalog_changes(old.prepared, new.prepared.catalog)]
-    sides = (old.prepared.loaded, old.plan), (new.prepared.catalog, new.plan)
-    return taken_steps(*sides, groups_of(other, spec, MOST_STEPS if explains else 1), options, tell)
+    specs = SpecPair(old.prepared.loaded, new.prepared.loaded)
+    around = [
+        c for c in _circumstances(old, new) if not (c.kind == "date" and any(s.key == AS_OF for s in specs.changes))
+    ]
+    later = (reversed_change(c) for c in unknown_catalog(new.plan, new.prepared))
+    unknown = (*unknown_catalog(old.plan, old.prepared), *later)
+    other = [*around, *unknown, *catalog_changes(old.prepared, new.prepared.catalog)]
+    sides = (specs, old.plan), (new.prepared.catalog, new.plan)
+    return taken_steps(*sides, groups_of(other, specs.changes, MOST_STEPS if explains else 1), options, tell)
 
 
 def _has_specs(old: Side, new: Side) -> bool:
     return old.has_own_spec and new.has_own_spec
-
-
-def _other_catalog(side: Side) -> Iterator[OtherChange]:
-    """Yield that the catalog a saved plan was made with is not at hand, where it is not."""
-    assert side.prepared is not None
-    then, now = side.plan.digests.catalog, side.prepared.catalog.digest()
-    if then != now:
-        yield OtherChange("catalog", "catalog", then, now)
 
 
 def _causes(steps: Iterable[Taken]) -> tuple[Cause, ...]:
@@ -172,12 +193,16 @@ def _causes(steps: Iterable[Taken]) -> tuple[Cause, ...]:
 
 
 def _cause(number: int, change: SpecChange | OtherChange, step: int) -> Cause:
-    kind, span = ("spec", change.span) if isinstance(change, SpecChange) else (change.kind, None)
+    kind, span, where = (
+        (change.kind, None, change.where) if isinstance(change, OtherChange) else ("spec", change.span, None)
+    )
     return Cause.model_validate(
         {
             "number": number,
             "kind": kind,
             "key": change.key,
+            "names": change.names,
+            "where": where,
             "from": change.old_text,
             "to": change.new_text,
             "place": place_of(span),
@@ -192,11 +217,11 @@ def _listed(old: Side, new: Side) -> tuple[Cause, ...]:
     for w in workload_changes(old.plan, new.plan):
         demand = w.old_demand_requests_per_s, w.new_demand_requests_per_s
         if differ(*demand):
-            found.append(OtherChange("spec", f"workloads.{w.name}.traffic", *_figures(*demand, "req/s")))
+            found.append(_told(("workloads", w.name, "traffic"), *_figures(*demand, "req/s")))
         for limit in w.slo:
             limits = limit.old_limit_s, limit.new_limit_s
             if w.kind == "changed" and differ(*limits):
-                found.append(OtherChange("spec", f"workloads.{w.name}.slo.{limit.metric}", *_figures(*limits, "s")))
+                found.append(_told(("workloads", w.name, "slo", limit.metric), *_figures(*limits, "s")))
     for node in node_changes(old.plan, new.plan):
         prices = node.old_usd_per_node_hour, node.new_usd_per_node_hour
         if None not in prices and differ(*prices):
@@ -209,6 +234,11 @@ def _listed(old: Side, new: Side) -> tuple[Cause, ...]:
         found.append(OtherChange("spec", "spec", before.spec, after.spec))
     causes = (_cause(number, change, 0) for number, change in enumerate(found, 1))
     return tuple(causes)
+
+
+def _told(names: tuple[str, ...], old: str | None, new: str | None) -> OtherChange:
+    """Return a change of a spec that only the plans tell of."""
+    return OtherChange("spec", ".".join(names), old, new, names)
 
 
 def _circumstances(old: Side, new: Side) -> Iterator[OtherChange]:
@@ -268,17 +298,15 @@ def _is_about(cause: Cause, model: str, models: Mapping[str, frozenset[str]]) ->
     """Tell whether a cause is a key of a model or of a workload that it serves."""
     if cause.kind != "spec":
         return False
-    key = f"{cause.key}."
-    if key.startswith(("defaults.", f"models.{model}.")):
+    section = cause.names[:2]
+    if cause.names[:1] == ("defaults",) or section == ("models", model):
         return True
-    return any(key.startswith(f"workloads.{name}.") for name, own in models.items() if model in own)
+    return any(section == ("workloads", name) for name, own in models.items() if model in own)
 
 
 def _workloads(workloads: Sequence[WorkloadChange], causes: Sequence[Cause]) -> tuple[WorkloadChange, ...]:
     """Return the workloads with the causes that are about them."""
     return tuple(
-        w.model_copy(
-            update={"causes": tuple(c.number for c in causes if f"{c.key}.".startswith(f"workloads.{w.name}."))}
-        )
+        w.model_copy(update={"causes": tuple(c.number for c in causes if c.names[:2] == ("workloads", w.name))})
         for w in workloads
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field
 
 from planner.plan.record import Record
-from planner.plan.schema import PolicyResult, Preferred, Status
+from planner.plan.schema import InfeasibleReport, PolicyResult, Preferred, Status
 from planner.review.verification import Place
 
 Kind = Literal["added", "removed", "changed", "unchanged"]
@@ -38,6 +39,10 @@ class Cause(Record):
     kind: Literal["spec", "catalog", "price", "planner", "date"]
     key: str
     """Key of the spec, file of the catalog, or offer."""
+    names: tuple[str, ...] = ()
+    """Names that lead to a key of the spec, which may hold dots themselves."""
+    where: str | None = None
+    """File of the catalog that a price is from."""
     from_: str | None = Field(alias="from")
     """As it is written there; null where it was added."""
     to: str | None
@@ -55,8 +60,8 @@ class Step(Record):
     usd_per_month_delta: float | None
     """Null where no fleet meets the spec before or after it."""
     changes_fleet: bool
-    outcome: Literal["planned", "no-fleet", "together"]
-    """Planned; no fleet meets the spec from here on; or not planned by itself."""
+    outcome: Literal["planned", "no-fleet", "unsolved", "together"]
+    """Planned; no fleet meets the spec from here on; a limit was reached before one was found; or several causes at once."""
 
 
 class PoolSide(Record):
@@ -64,7 +69,9 @@ class PoolSide(Record):
 
     pools: tuple[str, ...]
     replicas: int
-    spare_replicas: int
+    replicas_by_period: Mapping[str, int]
+    spare_replicas: tuple[int, ...]
+    """Of each pool: what it may lose alone."""
     gpus: int
     max_num_seqs: tuple[int, ...]
     usd_per_month: float
@@ -93,6 +100,8 @@ class NodeChange(Record):
     offer: str
     old_nodes: int
     new_nodes: int
+    old_nodes_by_period: Mapping[str, int]
+    new_nodes_by_period: Mapping[str, int]
     old_usd_per_node_hour: float | None
     new_usd_per_node_hour: float | None
     usd_per_month_delta: float
@@ -150,6 +159,8 @@ class Difference(Record):
     """Whether fleet, cost, demand or limits differ; margins alone are no change."""
     old: SideSummary
     new: SideSummary
+    idle_usd_per_month_delta: float | None
+    """Part of the difference that is of committed nodes without replicas, which no pool or workload pays."""
     usd_per_month_delta: float | None
     usd_share_delta: float | None
     """The same as a share of the old cost."""
@@ -165,5 +176,7 @@ class Difference(Record):
     policy_edits: tuple[PolicyEditRecord, ...] = ()
     preferred: Preferred | None = None
     """What became of the old fleet, where the new side was planned."""
-    infeasible: str | None = None
-    """Why no fleet meets the new side."""
+    infeasible: InfeasibleReport | None = None
+    """Why no fleet meets the new side, and what would."""
+    unsolved: str | None = None
+    """Why no fleet of the new side was found, although none was proven impossible."""

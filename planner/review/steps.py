@@ -12,10 +12,9 @@ from planner.plan.schema import Plan
 from planner.prefer.earlier import PreferredPlan
 from planner.review.compare import fleet_of
 from planner.review.difference import Step
-from planner.review.inputs import OtherChange, SpecChange, changed_spec
-from planner.spec import LoadedSpec
+from planner.review.inputs import OtherChange, SpecChange, SpecPair
 
-MOST_STEPS = 10
+MOST_STEPS = 8
 STEP_GAP = 0.01
 """Proven distance from the best fleet that is enough for a fleet in between, which nobody buys."""
 Change = SpecChange | OtherChange
@@ -40,7 +39,7 @@ class Taken:
 
 
 def taken_steps(
-    old: tuple[LoadedSpec, Plan],
+    old: tuple[SpecPair, Plan],
     new: tuple[Catalog, Plan],
     groups: Sequence[Sequence[Change]],
     options: Options,
@@ -48,34 +47,40 @@ def taken_steps(
 ) -> list[Taken]:
     """Return the changes from an old plan to a new one in steps, a group of changes each; the last one ends at the new plan.
 
-    Groups that leave no spec that can be planned by themselves go together with those after them.
+    Groups that leave no spec that can be planned, or that none meets, go together with those after them that mend it. Where
+    nothing does, the first group from which on there is no fleet is a step of its own.
     """
-    loaded, plan = old
+    specs, plan = old
     found: list[Taken] = []
     done: list[SpecChange] = []
     waiting: list[Change] = []
-    is_lost = False
+    lost: Taken | None = None
     for number, group in enumerate(groups, 1):
         done += [c for c in group if isinstance(c, SpecChange)]
         waiting += group
         is_last = number == len(groups)
         if not is_last:
             tell(f"step {number} of {len(groups)}: {', '.join(c.key for c in group)}")
-        after = new[1] if is_last else _planned(loaded, done, new[0], plan, options)
+        after = new[1] if is_last else _planned(specs, done, new[0], plan, options)
         if after is None:
             continue
-        has_fleet = after.objective is not None
-        if has_fleet or is_last or not is_lost:
+        if after.objective is not None:
             found.append(_taken(len(found) + 1, waiting, plan, after))
-            waiting = []
-        plan, is_lost = (after, False) if has_fleet else (plan, True)
-    return found
+            waiting, plan, lost = [], after, None
+        elif lost is None:
+            lost = _taken(len(found) + 1, waiting, plan, after)
+    if lost is None or not waiting:
+        return found
+    rest = waiting[len(lost.changes) :]
+    return [*found, lost, *([_taken(len(found) + 2, rest, lost.after, new[1])] if rest else [])]
 
 
 def _taken(number: int, changes: Sequence[Change], before: Plan, after: Plan) -> Taken:
     was, now = before.objective, after.objective
     delta = None if was is None or now is None else now.usd_per_month - was.usd_per_month
-    outcome = "no-fleet" if now is None else "together" if len(changes) > 1 else "planned"
+    outcome = "together" if len(changes) > 1 else "planned"
+    if now is None:
+        outcome = "no-fleet" if after.status == "infeasible" else "unsolved"
     changes_fleet = fleet_of(before) != fleet_of(after)
     step = Step.model_validate(
         {"number": number, "usd_per_month_delta": delta, "changes_fleet": changes_fleet, "outcome": outcome}
@@ -102,13 +107,13 @@ def groups_of(other: Sequence[OtherChange], spec: Sequence[SpecChange], most: in
 
 
 def _planned(
-    loaded: LoadedSpec, changes: Sequence[SpecChange], catalog: Catalog, before: Plan, options: Options
+    specs: SpecPair, changes: Sequence[SpecChange], catalog: Catalog, before: Plan, options: Options
 ) -> Plan | None:
     """Plan the old spec with some changes, the fleet so far preferred; None where that is no spec."""
     try:
-        prepared = prepare(changed_spec(loaded, changes), catalog)
-        gap = max(STEP_GAP, prepared.spec.planning.gap)
-        return make_plan(prepared, options_for(options, before, loaded.path, gap))
+        prepared = prepare(specs.with_changes(changes), catalog)
+        gap = max(STEP_GAP, prepared.spec.planning.gap if options.gap is None else options.gap)
+        return make_plan(prepared, options_for(options, before, specs.old.path, gap))
     except DiagnosticError:
         return None
 

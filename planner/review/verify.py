@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from planner import __version__
 from planner.diagnostics import Span
 from planner.pipeline import Options, Prepared, Stood, make_plan, stand
-from planner.plan.schema import Plan, SloCheck, WorkloadPlan
+from planner.plan.schema import Plan, PolicyResult, SloCheck, WorkloadPlan
+from planner.policy import placed
 from planner.prefer.broken import Broken
 from planner.review.verification import (
     BrokenLimit,
@@ -41,7 +42,7 @@ def verify(prepared: Prepared, subject: Subject, options: Options, *, repairs: b
     `options.prefer` is the plan of the subject. Raises what `stand` raises.
     """
     stood = stand(prepared, options)
-    policies = stood.plan.policies if stood.plan is not None else ()
+    policies = stood.plan.policies if stood.plan is not None else _unjudged(prepared, options)
     repair = None
     if stood.plan is None and repairs:
         rough = replace(options, gap=max(REPAIR_GAP, prepared.spec.planning.gap))
@@ -70,6 +71,23 @@ def place_of(span: Span | None) -> Place | None:
     return Place(path=span.path, line=span.line, column=span.column, end_column=span.end_column)
 
 
+def _unjudged(prepared: Prepared, options: Options) -> tuple[PolicyResult, ...]:
+    """Return the policies as not evaluated: there is no plan that they could be about."""
+    every = (*placed(prepared.spec.policies), *options.policies)
+    return tuple(
+        PolicyResult(
+            id=p.policy.label,
+            rule=p.policy.rule,
+            outcome="not_evaluated",
+            limit=None,
+            actual=None,
+            path=p.path,
+            file=p.file,
+        )
+        for p in every
+    )
+
+
 def _usd_per_month(plan: Plan | None) -> float | None:
     return None if plan is None or plan.objective is None else plan.objective.usd_per_month
 
@@ -82,7 +100,7 @@ def _repair(plan: Plan, paid: float | None) -> Repair:
         usd_per_month=cost,
         usd_per_month_delta=None if cost is None or paid is None else cost - paid,
         changes=() if preferred is None else preferred.changes,
-        reasons=(plan.infeasible.reason,) if plan.infeasible is not None else (),
+        infeasible=plan.infeasible,
     )
 
 
@@ -91,6 +109,7 @@ def _broken(prepared: Prepared, broken: Broken) -> BrokenLimit:
     return BrokenLimit(
         check=broken.check,
         subject=broken.subject,
+        period=broken.period or None,
         reason=broken.reason,
         key=key,
         metric=broken.metric or None,
@@ -102,7 +121,7 @@ def _broken(prepared: Prepared, broken: Broken) -> BrokenLimit:
 
 def _key(spec: FleetSpec, broken: Broken) -> str:
     """Return the key of the spec that asks for what is broken."""
-    subject = broken.subject.partition(" in ")[0]  # in a period
+    subject = broken.subject
     if broken.key:
         return broken.key
     if broken.check == "latency":

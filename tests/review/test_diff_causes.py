@@ -14,6 +14,8 @@ from planner.report.diff import blocks, sentence
 from planner.report.table import print_blocks
 from planner.review.diff import Side, compare, planned_side
 from planner.review.difference import Difference
+from planner.review.inputs import SpecPair
+from planner.spec import load_spec
 
 CHAT = "  chat: {use: llama-3.1-8b, max_model_len: 8k,"
 CODE = "  code: {use: qwen3-8b, max_model_len: 8k,"
@@ -162,6 +164,27 @@ def test_a_price_of_the_catalog_is_named(tmp_path: Path) -> None:
     assert named[0].number in chat.causes
 
 
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("gpus/L40S.yaml", "bandwidth_tb_s: 0.864", "bandwidth_tb_s: 0.3"),
+        ("models/meta-llama/Llama-3.1-8B-Instruct.yaml", "  layers: 32", "  layers: 64"),
+    ],
+)
+def test_an_entry_of_the_catalog_is_named(file: str, old: str, new: str, tmp_path: Path) -> None:
+    """What the fleet is built of, not only what it costs."""
+    root = tmp_path / "catalog"
+    shutil.copytree(CATALOG.root, root)
+    text = (root / file).read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    (root / file).write_text(text.replace(old, new), encoding="utf-8")
+
+    found = difference(PAIR, Catalog.open(root))
+
+    assert [(c.kind, c.key) for c in found.causes] == [("catalog", file)]
+    assert found.changed
+
+
 def test_noise_does_not_change_the_fleet() -> None:
     """A fleet that is a little cheaper is not worth a change: the old one is kept, and the saving is told."""
     other = "    - {name: other, provider: aws, region: us-east-1, gpus: [L40S], discount: 2 %}\n"
@@ -202,5 +225,117 @@ def test_the_report_starts_with_the_difference_in_cost() -> None:
     text = print_blocks(blocks(found))
 
     assert sentence(found) == "pair: monthly cost up $1,359 (+43.7 %): $3,111 -> $4,469"
-    assert text.splitlines()[0].strip() == f"{sentence(found)}."
+    assert text.splitlines()[0].strip() == sentence(found)
     assert "workloads.assistant.traffic.rate  6 req/s  12 req/s  new.yaml:9" in text
+
+
+def test_changes_that_only_work_together_are_all_kept() -> None:
+    """A default that both models override does nothing alone, nor do the overrides that go; the budget has no part in it."""
+    start = edited(
+        ("models:\n", "defaults: {engine: {max_num_seqs: 64}}\nmodels:\n"),
+        (CHAT, f"{CHAT} engine: {{max_num_seqs: 64}},"),
+        (CODE, f"{CODE} engine: {{max_num_seqs: 64}},"),
+    )
+    end = start.replace("defaults: {engine: {max_num_seqs: 64}}", "defaults: {engine: {max_num_seqs: 4}}")
+    end = end.replace(" engine: {max_num_seqs: 64},", "").replace("60000 USD", "60001 USD")
+    old = planned_side("old.yaml", prepared(start, "old.yaml"), Options())
+    new = planned_side("new.yaml", prepared(end), Options(), old)
+
+    found = compare(old, new, Options())
+
+    assert [c.key for c in found.causes] == [
+        "defaults.engine.max_num_seqs",
+        "models.chat.engine",
+        "models.code.engine",
+        "supply.budget",
+    ]
+    assert found.steps[-1].usd_per_month_delta == pytest.approx(0.0)
+    assert all(c in (1, 2, 3) for p in found.pools for c in p.causes)
+
+
+def test_a_rate_and_the_budget_that_it_needs_go_together() -> None:
+    """Neither step alone has a fleet to speak of: the rate is a cause, directly, and the budget with it."""
+    start = edited(("budget: 60000", "budget: 3500"))
+    end = start.replace("rate: 6 req/s", "rate: 12 req/s").replace("budget: 3500", "budget: 6000")
+    old = planned_side("old.yaml", prepared(start, "old.yaml"), Options())
+    new = planned_side("new.yaml", prepared(end), Options(), old)
+
+    found = compare(old, new, Options())
+
+    assert [(c.key, c.step) for c in found.causes] == [
+        ("workloads.assistant.traffic.rate", 1),
+        ("supply.budget", 1),
+    ]
+    chat = next(p for p in found.pools if p.model == "chat")
+    assert (chat.causes, chat.is_direct) == ((1, 2), True)
+
+
+def test_a_list_item_that_goes_leaves_the_others_alone() -> None:
+    """Rules by what they are, unnamed offers by what they are: no rule that nobody wrote is planned in between."""
+    rules = "  limits: {gpus: {L40S: 24}, rules: [{match: {provider: aws}, gpus: 20}, {match: {terms: [on-demand]}, gpus: 22}]}\n"
+    start = edited(("  limits: {gpus: {L40S: 24}}\n", rules))
+    end = start.replace("{match: {provider: aws}, gpus: 20}, ", "")
+    pair = SpecPair(load_spec(start, "old.yaml"), load_spec(end, "new.yaml"))
+
+    assert [(c.key, c.new) for c in pair.changes] == [("supply.limits.rules.0", None)]
+
+
+def test_an_offer_with_another_name_is_the_same_offer() -> None:
+    found = difference(edited(("name: cloud", "name: clouds")))
+
+    assert not found.changed
+    assert all(n.kind == "unchanged" for n in found.nodes)
+
+
+def test_names_with_dots_are_told_apart() -> None:
+    """A change of `assistant.eu` is no change of `assistant`."""
+    eu = PAIR[PAIR.index("  assistant:") : PAIR.index("  completion:")].replace("assistant", "assistant.eu")
+    start = edited(("supply:\n", f"{eu}supply:\n"))
+    end = start.replace(
+        "assistant.eu:\n    model: chat\n    traffic: {rate: 6", "assistant.eu:\n    model: chat\n    traffic: {rate: 9"
+    )
+    old = planned_side("old.yaml", prepared(start, "old.yaml"), Options())
+    new = planned_side("new.yaml", prepared(end), Options(), old)
+
+    found = compare(old, new, Options())
+
+    assert {w.name: w.causes for w in found.workloads} == {"assistant": (), "assistant.eu": (1,), "completion": ()}
+
+
+def test_plans_alone_are_judged_by_what_they_say_too() -> None:
+    """A cap that the new plan's spec raised is still told of, as not evaluated, where the specs are not at hand."""
+    new = planned_side("new.yaml", prepared(edited(("20000 USD", "90000 USD"))), Options(), before())
+
+    found = compare(Side("a.json", before().plan), Side("b.json", new.plan), Options())
+
+    assert [(p.file, p.limit, p.outcome) for p in found.policies] == [
+        (None, 90000.0, "ok"),
+        ("a.json", 20000.0, "not_evaluated"),
+    ]
+
+
+def test_a_change_cannot_turn_the_clock_back() -> None:
+    """A waiver that has expired stays so, whatever day the change plans for."""
+    waived = "waive: {reason: trial, by: ops, until: 2026-07-01}, id: cap}"
+    start = edited(("  - {max_monthly_cost: 20000 USD, id: cap}", f"  - {{max_monthly_cost: 2000 USD, {waived}"))
+    end = start.replace("planning: {gap: 1 %}", "planning: {gap: 1 %, as_of: 2026-06-30}")
+    old = planned_side("old.yaml", prepared(start, "old.yaml"), Options())
+    new = planned_side("new.yaml", prepared(end), Options(), old)
+
+    assert [p.outcome for p in new.plan.policies] == ["waived"]
+    assert [p.outcome for p in compare(old, new, Options()).policies] == ["deny"]
+
+
+def test_no_fleet_on_either_side() -> None:
+    """It is said of both, nothing is called removed, and the ways out are those of solve."""
+    start = edited(("budget: 60000", "budget: 2000"))
+    old = planned_side("old.yaml", prepared(start, "old.yaml"), Options())
+    new = planned_side("new.yaml", prepared(start), Options(), old)
+
+    found = compare(old, new, Options())
+
+    assert not found.changed
+    assert sentence(found) == "pair: no fleet meets either spec"
+    assert found.infeasible is not None
+    assert "supply.budget" in [r.key for r in found.infeasible.relaxations]
+    assert "What would make it feasible" in print_blocks(blocks(found))
