@@ -166,7 +166,7 @@ def _cause_row(found: Difference, cause: Cause) -> tuple[str, ...]:
         figures.visible(cause.key),
         "-" if cause.from_ is None else _text(cause.from_),
         "-" if cause.to is None else _text(cause.to),
-        figures.visible(where or (f"catalog/{cause.where}" if cause.where else cause.kind)),
+        figures.visible(where or (f"{cause.kind} in {cause.where}" if cause.where else cause.kind)),
         _effect(found, cause),
     )
 

@@ -195,3 +195,23 @@ def test_too_few_replicas_are_named() -> None:
     found = verified(edited(("use: llama-3.1-8b,", "use: llama-3.1-8b, reliability: {min_replicas: 3},")))
 
     assert [(b.key, b.actual, b.limit) for b in found.broken] == [("models.chat.reliability.min_replicas", 1.0, 3.0)]
+
+
+def test_nodes_that_are_paid_for_anyway_are_part_of_the_fleet() -> None:
+    """More owned nodes than run hold nothing and break nothing; they cost what they cost."""
+    found = verified(edited(("nodes: 2, price", "nodes: 3, price")))
+
+    assert found.holds
+    assert found.usd_per_month == pytest.approx(before().plan.objective.usd_per_month + 4 * 0.30 * 730.0)  # type: ignore[union-attr]
+
+
+def test_pools_of_one_shape_keep_their_own_caps() -> None:
+    """What a pool misses with its own cap is not hidden by another of the same shape."""
+    plan = before().plan
+    pools = [p.model_copy(update={"max_num_seqs": 2}) if p.model == "chat" else p for p in plan.pools]
+    capped = plan.model_copy(update={"pools": tuple(pools)})
+
+    found = verified(PAIR, capped)
+
+    assert not found.holds
+    assert all(b.subject in ("chat", "assistant") for b in found.broken)
