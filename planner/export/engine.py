@@ -111,6 +111,40 @@ def hugging_face(launch: Launch) -> str:
     return f"hf://{launch.model}"
 
 
+def shared_settings(
+    launch: Launch, tensor: int, kv_cache: Mapping[str, str], on_load: Callable[[str, str], str | None]
+) -> dict[str, str | None]:
+    """Return the settings that engines have alike: sizes above one, formats, lengths and caps of a replica, memory.
+
+    `tensor` is the engine's tensor-parallel size, `kv_cache` what it calls each format. Raises `Unsupported` for others.
+    """
+    pool, serving = launch.pool, launch.serving
+    if pool.kv_cache not in kv_cache:
+        raise Unsupported(
+            f"{pool.engine.name} has no {pool.kv_cache} KV cache",
+            f"set kv_cache to some of {', '.join(kv_cache)} and solve again",
+        )
+    sizes = {
+        "tensor": tensor,
+        "pipeline": pool.pipeline_parallel,
+        "data": pool.attention_data_parallel,
+        "expert": pool.expert_parallel,
+    }
+    found: dict[str, str | None] = {name: str(size) for name, size in sizes.items() if size > 1}
+    if pool.weights in WIDE_DTYPES:
+        found["dtype"] = WIDE_DTYPES[pool.weights]
+    if launch.quantised_on_load:
+        found["quantization"] = on_load(pool.weights, pool.engine.version)
+    found["kv_cache"] = kv_cache[pool.kv_cache]
+    found["max_model_len"] = str(pool.max_model_len)
+    found["max_num_seqs"] = str(pool.max_num_seqs)
+    found["max_num_batched_tokens"] = str(pool.max_num_batched_tokens)
+    found["memory"] = f"{serving.gpu_memory_utilization:g}"
+    if serving.block_size != PLANNED_BLOCK_SIZE:
+        found["block_size"] = str(serving.block_size)
+    return found
+
+
 def served_by(launch: Launch, host: str, port: str) -> Settings:
     """Return the settings that say what is served under which name, and where."""
     return {"model": launch.model, "served_name": launch.pool.model, "host": host, "port": port}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.catalog.engine import version_key
-from planner.export.engine import PLANNED_BLOCK_SIZE, WIDE_DTYPES, Engine, Launch, Settings, Unsupported
+from planner.export.engine import Engine, Launch, Settings, Unsupported, shared_settings
 
 FLAGS = {
     "model": "",
@@ -61,26 +61,10 @@ def _settings(launch: Launch) -> Settings:
         )
     if pool.attention_data_parallel > 1 and launch.nodes > 1:
         raise Unsupported("data-parallel attention over several nodes has no export yet")
-    found: dict[str, str | None] = {}
-    if pool.tensor_parallel > 1:
-        found["tensor"] = str(pool.tensor_parallel)
-    if pool.pipeline_parallel > 1:
-        found["pipeline"] = str(pool.pipeline_parallel)
-    if pool.attention_data_parallel > 1:
-        found["data"] = str(pool.attention_data_parallel)
-    if pool.expert_parallel > 1:
-        found["expert"] = None
-    if pool.weights in WIDE_DTYPES:
-        found["dtype"] = WIDE_DTYPES[pool.weights]
-    if launch.quantised_on_load:
-        found["quantization"] = _on_load(pool.weights, pool.engine.version)
-    found["kv_cache"] = KV_CACHE[pool.kv_cache]
-    found["max_model_len"] = str(pool.max_model_len)
+    found = shared_settings(launch, pool.tensor_parallel, KV_CACHE, _on_load)
     found["max_num_seqs"] = str(slots)
-    found["max_num_batched_tokens"] = str(pool.max_num_batched_tokens)
-    found["memory"] = f"{serving.gpu_memory_utilization:g}"
-    if serving.block_size != PLANNED_BLOCK_SIZE:
-        found["block_size"] = str(serving.block_size)
+    if "expert" in found:
+        found["expert"] = None
     found["prefix_caching" if serving.prefix_caching else "no_prefix_caching"] = None
     found["chunked_prefill" if serving.chunked_prefill else "no_chunked_prefill"] = None
     return found
