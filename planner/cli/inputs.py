@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 from planner.cli.exits import ExitCode
-from planner.cli.streams import STANDARD, note, usage_error
+from planner.cli.streams import STANDARD, note, note_lines, usage_error
 from planner.diagnostics import STANDARD_INPUT_NAME
 from planner.revision.reference import RevisionError, is_reference
 
@@ -158,13 +158,13 @@ def open_folder(folder: Path | None) -> Catalog:
 def refuse_catalog(error: UnknownName | DiagnosticError) -> NoReturn:
     """Print what a catalog cannot answer, one line each, and leave with the exit code of wrong input."""
     from planner.diagnostics import DiagnosticError
-    from planner.report.figures import visible
 
     if isinstance(error, DiagnosticError):
         lines = [one_line(d) for d in error.diagnostics]
     else:
         lines = [f"error[{_name_code(error)}]: {error}{listing_of(error.kind)}"]
-    note("\n".join(visible(line) for line in lines))
+    for line in lines:
+        note(line)
     raise typer.Exit(ExitCode.WRONG_INPUT)
 
 
@@ -249,7 +249,7 @@ def report(diagnostics: Iterable[Diagnostic], loaded: LoadedSpec | LoadedPolicie
     sources = {loaded.path: lines} if loaded is not None else {}
     text = render_full(sorted(diagnostics, key=sort_key), sources)
     if text:
-        note(text.rstrip("\n"))
+        note_lines(text.rstrip("\n"))
 
 
 def refuse(diagnostics: Iterable[Diagnostic], loaded: LoadedSpec | LoadedPolicies | None = None) -> NoReturn:
