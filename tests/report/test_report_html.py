@@ -196,12 +196,17 @@ def test_every_constraint_has_its_formula() -> None:
     [
         (b"<!DOCTYPE html><p>nothing", "this page holds no plan"),
         (b'<script id="plan">{}</script>', "this page holds no plan"),
-        (b'<script id="plan" type="application/json">{}</script>' * 2, "this page holds 2 plans"),
-        (b'<script id="plan" type="application/json">{"a": </script>', "this is not JSON"),
-        (b'<script id="plan" type="application/json">{"schema_version": 2}</script>', "not a plan of schema_version 1"),
+        (b'<script type="application/json" id="plan">{}</script>' * 2, "this page holds 2 plans"),
+        (b'<script type="application/json" id="plan">{"a": </script>', "this is not JSON"),
+        (b'<script type="application/json" id="plan">{"schema_version": 2}</script>', "not a plan of schema_version 1"),
+        (b'<script type="application/json" id="plan">{"a": 1', "this is not JSON"),
+        (b'<script type="application/json" id="plan">' * 100_000, "this page holds 100000 plans"),
         (b"<" * 10_000, "this page holds no plan"),
+        (b"<a " * 1_000_000, "this page holds no plan"),
+        (b"<![a<![a", "this page holds no plan"),
+        (b"<!--" * 100_000 + b"<!DOCTYPE [" * 100_000 + b"</script" * 100_000, "this page holds no plan"),
     ],
-    ids=["no plan", "no data", "two", "cut", "newer", "no page"],
+    ids=["no plan", "no data", "two", "cut", "newer", "no end", "many", "no page", "tags", "sections", "openings"],
 )
 def test_pages_that_hold_no_plan(content: bytes, words: str) -> None:
     with pytest.raises(DiagnosticError, match=re.escape(words)):
