@@ -13,21 +13,23 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from matplotlib.axes import Axes
 from report_pages import DEARER, Page, prod_origin, prod_page
 from stored import PLANS, TESTS, infeasible_origin, stored
 
 from planner.diagnostics import DiagnosticError
 from planner.plan.io import dump, loads, with_digest
-from planner.plan.page import ELEMENT_ID, plans_in
+from planner.plan.page import ELEMENT_ID, START_TAG, plans_in
 from planner.plan.schema import Plan
 from planner.report import html
 from planner.report.content import Lines, Origin, Table
 from planner.report.html.chapters import CHAPTERS, ELSEWHERE, chapters
 from planner.report.html.maths import formulas
+from planner.report.html.svg import draw, legend, named
 from planner.report.sections import SECTIONS
 
 LARGEST_BYTES = 1_000_000
-HOSTILE = "</script><img src=x onerror=alert(1)>'\"`{{ 7*7 }}$x$\u202egnp"
+HOSTILE = f"</script>{START_TAG}<img src=x onerror=alert(1)>'\"`{{{{ 7*7 }}}}$x$\u202egnp"
 HARMLESS = HOSTILE.replace("\u202e", "\ufffd")
 ROOT = TESTS.parent
 
@@ -124,6 +126,21 @@ def test_it_can_be_read_aloud(page: Page) -> None:
     assert page.values("lang") == ["en"]
     assert all(g.get("alttext") for t, g in page.elements if t == "math")
     assert {"header", "nav", "main", "footer"} <= set(tags)
+
+
+def test_a_legend_has_every_name_that_was_given() -> None:
+    """Also those that start with `_`, as matplotlib calls the series that were given none."""
+    names = ["_chat", "_child3", "plain", " spaced"]
+
+    def paint(axes: Axes) -> None:
+        axes.plot([0.0, 1.0], [0.0, 1.0])
+        for name in names:
+            axes.plot([0.0, 1.0], [0.0, 2.0], label=named(name))
+        legend(axes, 2)
+
+    shown = re.findall(r"<text[^>]*>([^<]*)</text>", draw("c", "title", paint))
+
+    assert [text for text in shown if not re.fullmatch(r"[\d.]+", text)] == names
 
 
 def test_charts_take_their_colours_from_the_page() -> None:
