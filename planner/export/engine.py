@@ -51,6 +51,22 @@ Settings = Mapping[str, str | None]
 """Values of settings by their name in `Engine.flags`; None for a flag without a value."""
 
 
+SHARED_FLAGS: Mapping[str, str] = {
+    "served_name": "--served-model-name",
+    "host": "--host",
+    "port": "--port",
+    "tensor": "--tensor-parallel-size",
+    "pipeline": "--pipeline-parallel-size",
+    "data": "--data-parallel-size",
+    "dtype": "--dtype",
+    "quantization": "--quantization",
+    "kv_cache": "--kv-cache-dtype",
+    "nodes": "--nnodes",
+    "rank": "--node-rank",
+}
+"""Flags that engines write alike."""
+
+
 @dataclass(frozen=True)
 class Engine:
     """A serving engine: `settings` returns what a replica is started with, `flags` how each setting is written.

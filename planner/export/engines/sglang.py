@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from planner.export.engine import Engine, Launch, Settings, shared_settings
+from planner.export.engine import SHARED_FLAGS, Engine, Launch, Settings, shared_settings
 
 FLAGS = {
     "model": "--model-path",
-    "served_name": "--served-model-name",
-    "host": "--host",
-    "port": "--port",
-    "tensor": "--tensor-parallel-size",
-    "pipeline": "--pipeline-parallel-size",
-    "data": "--data-parallel-size",
+    **SHARED_FLAGS,
     "attention_data": "--enable-dp-attention",
     "expert": "--expert-parallel-size",
-    "dtype": "--dtype",
-    "quantization": "--quantization",
-    "kv_cache": "--kv-cache-dtype",
     "max_model_len": "--context-length",
     "max_num_seqs": "--max-running-requests",
     "chunk": "--chunked-prefill-size",
@@ -25,8 +17,6 @@ FLAGS = {
     "block_size": "--page-size",
     "no_prefix_caching": "--disable-radix-cache",
     "metrics": "--enable-metrics",
-    "nodes": "--nnodes",
-    "rank": "--node-rank",
     "leader": "--dist-init-addr",
 }
 KV_CACHE = {"bf16": "auto", "fp16": "auto", "fp8": "fp8_e4m3"}

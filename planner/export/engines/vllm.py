@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from planner.catalog.engine import version_key
-from planner.export.engine import Engine, Launch, Settings, Unsupported, shared_settings
+from planner.export.engine import SHARED_FLAGS, Engine, Launch, Settings, Unsupported, shared_settings
 
 FLAGS = {
     "model": "",
-    "served_name": "--served-model-name",
-    "host": "--host",
-    "port": "--port",
-    "tensor": "--tensor-parallel-size",
-    "pipeline": "--pipeline-parallel-size",
-    "data": "--data-parallel-size",
+    **SHARED_FLAGS,
     "expert": "--enable-expert-parallel",
-    "dtype": "--dtype",
-    "quantization": "--quantization",
-    "kv_cache": "--kv-cache-dtype",
     "max_model_len": "--max-model-len",
     "max_num_seqs": "--max-num-seqs",
     "max_num_batched_tokens": "--max-num-batched-tokens",
@@ -26,8 +18,6 @@ FLAGS = {
     "no_prefix_caching": "--no-enable-prefix-caching",
     "chunked_prefill": "--enable-chunked-prefill",
     "no_chunked_prefill": "--no-enable-chunked-prefill",
-    "nodes": "--nnodes",
-    "rank": "--node-rank",
     "leader": "--master-addr",
     "headless": "--headless",
 }
