@@ -59,11 +59,10 @@ class Tree:
 
     def entry(self, path: Parts) -> Entry | None:
         """Return what a path leads to, None for nothing. A link or a submodule on the way is where it ends."""
-        if path and path[:-1] in self._folders:
-            return self._folders[path[:-1]].get(path[-1])
         entry = Entry(_FOLDER, self.commit)
-        for depth, name in enumerate(path):
-            found = self.entries(path[:depth]).get(name) if entry.is_folder else None
+        known = next((depth for depth in range(len(path) - 1, 0, -1) if path[:depth] in self._folders), 0)
+        for depth in range(known, len(path)):
+            found = self.entries(path[:depth]).get(path[depth]) if entry.is_folder else None
             if found is None or found.obstacle:
                 return found
             entry = found
