@@ -62,11 +62,18 @@ class Repository:
 
     def stage_link(self, name: str, target: str) -> None:
         """Put a symbolic link into the index alone."""
-        self._stage("120000", self.git("hash-object", "-w", "--stdin", stdin=target), name)
+        self._stage("120000", self._object(target), name)
+
+    def stage_file(self, name: str, content: str) -> None:
+        """Put a file into the index alone: its path may be too long for a work tree."""
+        self._stage("100644", self._object(content), name)
 
     def stage_submodule(self, name: str) -> None:
         """Put a submodule into the index alone."""
         self._stage("160000", "1" * 40, name)
+
+    def _object(self, content: str) -> str:
+        return self.git("hash-object", "-w", "--stdin", stdin=content)
 
     def _stage(self, mode: str, object_id: str, name: str) -> None:
         self.git("update-index", "--add", "--cacheinfo", f"{mode},{object_id},{name}")

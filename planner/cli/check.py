@@ -59,7 +59,7 @@ def check(
     if target is not None:
         check_writable(target)
     opener = OpenCatalogs()
-    files = [check_file(path, folder, stdin_filename, opener) for path in paths]
+    files = [check_file(path, folder, opener, stdin_filename) for path in paths]
     text = render(format, files)
     if target is None:
         answer(text)
@@ -73,13 +73,10 @@ def check(
 
 
 def check_file(
-    path: str, catalog: FilePath | None, stdin_filename: str | None = None, opener: OpenCatalogs | None = None
+    path: str | FilePath, catalog: FilePath | None, opener: OpenCatalogs, stdin_filename: str | None = None
 ) -> CheckedFile:
     """Check one file. `opener` keeps the catalogs of other files open."""
-    from planner.candidates.references import OpenCatalogs
     from planner.spec import is_policy_file, load_spec
-
-    opener = opener or OpenCatalogs()
 
     source = read_source(path, stdin_filename)
     if source.text is None:

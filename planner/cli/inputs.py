@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 from planner.cli.exits import ExitCode
-from planner.cli.streams import STANDARD, note, usage_error
+from planner.cli.streams import STANDARD, note, note_lines, usage_error
 from planner.diagnostics import STANDARD_INPUT_NAME
 from planner.revision.reference import RevisionError, is_reference, parse_reference
 
@@ -28,12 +28,12 @@ PLAN_STARTS = (b"{", b"<")
 """How plans begin, in JSON or inside a page; no spec does."""
 
 
-def files_meant(paths: Sequence[str], endings: tuple[str, ...], noun: str) -> list[str]:
+def files_meant(paths: Sequence[str], endings: tuple[str, ...], noun: str) -> list[str | FilePath]:
     """Return the files meant: folders by their files with these endings, in sorted order, each once.
 
-    Leaves with a usage error for paths that are not there, and folders without such a file.
+    Those at a revision are of one commit, whatever becomes of a branch meanwhile; others have the names that were given. Leaves with a usage error for paths that are not there, and folders without such a file.
     """
-    found: list[str] = []
+    found: list[str | FilePath] = []
     for path in paths:
         try:
             found.extend(_files_at(path, endings) or usage_error(f"no {noun} in {path}"))
@@ -42,13 +42,19 @@ def files_meant(paths: Sequence[str], endings: tuple[str, ...], noun: str) -> li
     return list(dict.fromkeys(found))
 
 
-def _files_at(path: str, endings: tuple[str, ...]) -> list[str]:
+def _files_at(path: str, endings: tuple[str, ...]) -> list[str | FilePath]:
     place = located(path)
     if place.is_dir():
-        return sorted(str(p) for p in place.rglob("*") if p.name.endswith(endings) and p.is_file())
-    if path == STANDARD or place.exists():
-        return [path]
-    return usage_error(f"no such file: {path}")
+        found = sorted((p for p in place.rglob("*") if p.name.endswith(endings) and p.is_file()), key=str)
+        if is_reference(path):
+            from planner.revision.path import read_together
+
+            read_together(found)
+    elif path == STANDARD or place.exists():
+        found = [place]
+    else:
+        usage_error(f"no such file: {path}")
+    return [p if is_reference(path) else path if p is place else str(p) for p in found]
 
 
 def read_spec(path: str, name: str | None, beside: str | None = None) -> LoadedSpec:
@@ -61,7 +67,7 @@ def read_spec(path: str, name: str | None, beside: str | None = None) -> LoadedS
     return load_spec(source.text, source.path, source.file)
 
 
-def read_source(path: str, name: str | None, beside: str | None = None) -> Source:
+def read_source(path: str | FilePath, name: str | None, beside: str | None = None) -> Source:
     """Read the text of a spec, whatever is in it. `name` stands for standard input in messages; `beside` as for `located`."""
     from planner.source import MAX_SOURCE_BYTES, source_of
 
@@ -85,18 +91,24 @@ def located(path: str, beside: str | None = None) -> FilePath:
 
 
 def _given(
-    path: str, largest: int, name: str | None = None, beside: str | None = None
+    path: str | FilePath, largest: int, name: str | None = None, beside: str | None = None
 ) -> tuple[bytes, str, FilePath | None]:
     """Return the bytes of a file, one more than `largest` where it holds more, its name in messages, and where it lies.
 
     Leaves with a usage error when it cannot be read.
     """
-    try:
-        if path == STANDARD:
-            return sys.stdin.buffer.read(largest + 1), name or STANDARD_INPUT_NAME, None
+    if not isinstance(path, str):
+        file, shown = path, str(path)
+    elif path == STANDARD:
+        file, shown = None, name or STANDARD_INPUT_NAME
+    else:
         file = located(path, beside)
+        shown = str(file) if is_reference(path) else path
+    try:
+        if file is None:
+            return sys.stdin.buffer.read(largest + 1), shown, None
         with file.open("rb") as opened:
-            return opened.read(largest + 1), str(file) if is_reference(path) else path, file
+            return opened.read(largest + 1), shown, file
     except OSError as error:
         usage_error(f"cannot read {path}: {error.strerror or error}")
 
@@ -158,13 +170,13 @@ def open_folder(folder: Path | None) -> Catalog:
 def refuse_catalog(error: UnknownName | DiagnosticError) -> NoReturn:
     """Print what a catalog cannot answer, one line each, and leave with the exit code of wrong input."""
     from planner.diagnostics import DiagnosticError
-    from planner.report.figures import visible
 
     if isinstance(error, DiagnosticError):
         lines = [one_line(d) for d in error.diagnostics]
     else:
         lines = [f"error[{_name_code(error)}]: {error}{listing_of(error.kind)}"]
-    note("\n".join(visible(line) for line in lines))
+    for line in lines:
+        note(line)
     raise typer.Exit(ExitCode.WRONG_INPUT)
 
 
@@ -217,7 +229,7 @@ def _check_once(paths: Sequence[str]) -> None:
         known.add(meant)
 
 
-def read_plan(path: str, beside: str | None = None) -> Plan:
+def read_plan(path: str | FilePath, beside: str | None = None) -> Plan:
     """Read a saved plan. Raises `DiagnosticError` for what is wrong with it; `beside` as for `located`."""
     from planner.plan.io import LARGEST_FILE_BYTES, loads
 
@@ -257,7 +269,7 @@ def report(diagnostics: Iterable[Diagnostic], loaded: LoadedSpec | LoadedPolicie
     sources = {loaded.path: lines} if loaded is not None else {}
     text = render_full(sorted(diagnostics, key=sort_key), sources)
     if text:
-        note(text.rstrip("\n"))
+        note_lines(text.rstrip("\n"))
 
 
 def refuse(diagnostics: Iterable[Diagnostic], loaded: LoadedSpec | LoadedPolicies | None = None) -> NoReturn:

@@ -43,7 +43,7 @@ from planner.cli.simulate import (
     TraceOption,
     read_traces,
 )
-from planner.cli.streams import STANDARD, answer, check_writable, note, usage_error
+from planner.cli.streams import STANDARD, answer, check_writable, note, note_lines, usage_error
 
 if TYPE_CHECKING:
     from planner.catalog import Catalog
@@ -172,7 +172,7 @@ def solve(
         origin = origin_of(loaded)
     delivery.deliver(plan, origin, after)
     if section and delivery.shown is not PlanFormat.TABLE:
-        note(section)
+        note_lines(section)
     raise typer.Exit(ExitCode.INTERRUPTED if interrupt.is_set() else exit_code(plan, accept_unproven))
 
 

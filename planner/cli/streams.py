@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import stat
 import sys
 from pathlib import Path
 from typing import NoReturn, TextIO
@@ -15,6 +16,7 @@ from planner.cli.exits import ExitCode
 
 STANDARD = "-"
 """File name that stands for standard input or output."""
+_READABLE = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
 
 
 def prepare_streams() -> None:
@@ -38,18 +40,24 @@ def answer(text: str) -> None:
         usage_error(f"cannot write to standard output: {error.strerror or error}")
 
 
-def note(text: str) -> None:
-    """Print one line about the run to standard error."""
+def note(line: str) -> None:
+    """Print one line about the run to standard error. Names in it may be anybody's: they stay on the line."""
+    from planner.report.figures import visible
+
     with contextlib.suppress(OSError):
-        sys.stderr.write(f"{text}\n")
+        sys.stderr.write(f"{visible(line)}\n")
         sys.stderr.flush()
 
 
-def usage_error(message: str) -> NoReturn:
-    """Print one line and leave with the exit code of wrong usage. Names in it may be anybody's."""
-    from planner.report.figures import visible
+def note_lines(text: str) -> None:
+    """Print text of several lines to standard error."""
+    for line in text.split("\n"):
+        note(line)
 
-    note(f"planner: {visible(' '.join(message.split()))}")
+
+def usage_error(message: str) -> NoReturn:
+    """Print one line and leave with the exit code of wrong usage."""
+    note(f"planner: {' '.join(message.split())}")
     raise typer.Exit(ExitCode.USAGE)
 
 
@@ -64,11 +72,15 @@ def check_writable(path: Path) -> None:
 def save(path: Path, text: str) -> None:
     """Write a file whole or not at all, the same bytes on every system. Leaves with a usage error when that fails.
 
-    What is no regular file, such as `/dev/stdout`, and files in folders that take no new ones, are written in place.
+    What is no regular file, such as `/dev/stdout`, and files in folders that take no new ones, are written in place. A
+    script may be run by all who may read it.
     """
     try:
         if not _replaced(path, text):
             path.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+        if text.startswith("#!") and path.is_file():
+            mode = path.stat().st_mode
+            path.chmod(mode | (mode & _READABLE) >> 2)
     except OSError as error:
         usage_error(f"cannot write {path}: {error.strerror or error}")
 

@@ -19,6 +19,7 @@ from planner.cli.streams import STANDARD, usage_error
 if TYPE_CHECKING:
     from planner.plan.schema import Plan
     from planner.review.verification import Verification
+    from planner.source import FilePath
 
 
 PLAN_ENDINGS = (".plan.json",)
@@ -65,7 +66,9 @@ def verify(
         usage_error("what is to be verified? Give plans, or with --spec a spec that says what is deployed")
     check_out(out)
     on = day("--as-of", as_of)
-    subjects: list[str | None] = [*files_meant(plans, PLAN_ENDINGS, "saved plan (*.plan.json)")] if plans else [None]
+    subjects: list[str | FilePath | None] = (
+        [*files_meant(plans, PLAN_ENDINGS, "saved plan (*.plan.json)")] if plans else [None]
+    )
     found: list[Verification] = []
     failed: list[ExitCode] = []
     for path in subjects:  # one that cannot be read keeps the others from nothing
@@ -91,7 +94,7 @@ def _codes(found: Verification) -> list[ExitCode]:
 
 
 def _verified(
-    path: str | None,
+    given: str | FilePath | None,
     spec: str | None,
     folder: Path | None,
     policies: list[str],
@@ -105,10 +108,11 @@ def _verified(
     from planner.review.verify import Subject, verify
 
     plan: Plan | None = None
-    if path is not None:
+    path = None if given is None else str(given)
+    if given is not None and path is not None:
         if path == spec == STANDARD:
             usage_error("standard input is the plan already; give the spec as a file")
-        plan = read_plan(path)
+        plan = read_plan(given)
         check_fleet(plan, path, "verify")
     loaded = read_spec(spec, None) if spec is not None else spec_today(plan, path) if plan and path else None
     assert loaded is not None

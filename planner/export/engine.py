@@ -51,6 +51,22 @@ Settings = Mapping[str, str | None]
 """Values of settings by their name in `Engine.flags`; None for a flag without a value."""
 
 
+SHARED_FLAGS: Mapping[str, str] = {
+    "served_name": "--served-model-name",
+    "host": "--host",
+    "port": "--port",
+    "tensor": "--tensor-parallel-size",
+    "pipeline": "--pipeline-parallel-size",
+    "data": "--data-parallel-size",
+    "dtype": "--dtype",
+    "quantization": "--quantization",
+    "kv_cache": "--kv-cache-dtype",
+    "nodes": "--nnodes",
+    "rank": "--node-rank",
+}
+"""Flags that engines write alike."""
+
+
 @dataclass(frozen=True)
 class Engine:
     """A serving engine: `settings` returns what a replica is started with, `flags` how each setting is written.
@@ -109,6 +125,40 @@ def hugging_face(launch: Launch) -> str:
     if not REPOSITORY.fullmatch(launch.model):
         raise Unsupported(f"`{launch.model}` is no repository of Hugging Face, which is what this target loads")
     return f"hf://{launch.model}"
+
+
+def shared_settings(
+    launch: Launch, tensor: int, kv_cache: Mapping[str, str], on_load: Callable[[str, str], str | None]
+) -> dict[str, str | None]:
+    """Return the settings that engines have alike: sizes above one, formats, lengths and caps of a replica, memory.
+
+    `tensor` is the engine's tensor-parallel size, `kv_cache` what it calls each format. Raises `Unsupported` for others.
+    """
+    pool, serving = launch.pool, launch.serving
+    if pool.kv_cache not in kv_cache:
+        raise Unsupported(
+            f"{pool.engine.name} has no {pool.kv_cache} KV cache",
+            f"set kv_cache to some of {', '.join(kv_cache)} and solve again",
+        )
+    sizes = {
+        "tensor": tensor,
+        "pipeline": pool.pipeline_parallel,
+        "data": pool.attention_data_parallel,
+        "expert": pool.expert_parallel,
+    }
+    found: dict[str, str | None] = {name: str(size) for name, size in sizes.items() if size > 1}
+    if pool.weights in WIDE_DTYPES:
+        found["dtype"] = WIDE_DTYPES[pool.weights]
+    if launch.quantised_on_load:
+        found["quantization"] = on_load(pool.weights, pool.engine.version)
+    found["kv_cache"] = kv_cache[pool.kv_cache]
+    found["max_model_len"] = str(pool.max_model_len)
+    found["max_num_seqs"] = str(pool.max_num_seqs)
+    found["max_num_batched_tokens"] = str(pool.max_num_batched_tokens)
+    found["memory"] = f"{serving.gpu_memory_utilization:g}"
+    if serving.block_size != PLANNED_BLOCK_SIZE:
+        found["block_size"] = str(serving.block_size)
+    return found
 
 
 def served_by(launch: Launch, host: str, port: str) -> Settings:

@@ -16,7 +16,7 @@ def export(plan: Plan, path: str, target: Target, choices: Choices) -> Exported:
     """Return the files of a plan for a target. Raises `DiagnosticError` at `path` for all that it cannot express."""
     try:
         engines, notes = _engines(plan, target, choices)
-        placed = placed_pools(plan, engines, choices)
+        placed = placed_pools(plan, engines, choices, target.longest_name)
         written = target.write(plan, placed)
     except UnsupportedPools as error:
         raise DiagnosticError(_diagnostic(path, name, problem) for name, problem in error.problems.items()) from None

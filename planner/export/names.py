@@ -9,6 +9,8 @@ from hashlib import sha256
 
 LONGEST = 40
 """Longest name: platforms append to it for pods, and labels end at 63 characters."""
+SERVICE_ENDING = "-http"
+"""What the name of a Service ends in where the plain name is taken; no other name ends so."""
 _HASH_DIGITS = 8
 
 
@@ -20,11 +22,16 @@ def dns_name(text: str, longest: int = LONGEST) -> str:
 
 
 def unique_names(texts: Sequence[str], longest: int = LONGEST) -> list[str]:
-    """Return a name for each text; equal texts are told apart by their place in the list."""
+    """Return a name for each text; equal texts are told apart by their place in the list.
+
+    None is another one with `SERVICE_ENDING`.
+    """
     names = [dns_name(text, longest) for text in texts]
     count = Counter(names)
     return [
-        name if count[name] == 1 else _with_hash(name, f"{number} {text}", longest)
+        name
+        if count[name] == 1 and not name.endswith(SERVICE_ENDING)
+        else _with_hash(name, f"{number} {text}", longest)
         for number, (name, text) in enumerate(zip(names, texts, strict=True))
     ]
 

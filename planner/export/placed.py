@@ -48,7 +48,9 @@ class PlacedPool:
         return self.pool.weights + (", quantised as they load" if self.launch.quantised_on_load else "")
 
 
-def placed_pools(plan: Plan, pools: Mapping[str, Engine], choices: Choices) -> tuple[PlacedPool, ...]:
+def placed_pools(
+    plan: Plan, pools: Mapping[str, Engine], choices: Choices, longest_name: int
+) -> tuple[PlacedPool, ...]:
     """Return all replicas of some pools by place. Raises `UnsupportedPools` with everything that cannot be started."""
     launches: dict[str, tuple[Launch, Settings]] = {}
     problems: dict[str, Unsupported] = {}
@@ -62,7 +64,7 @@ def placed_pools(plan: Plan, pools: Mapping[str, Engine], choices: Choices) -> t
     if problems:
         raise UnsupportedPools(problems)
     places = [(pool, place) for pool in plan.pools if pool.name in launches for place in pool.placement]
-    names = unique_names([_full_name(pool, place) for pool, place in places])
+    names = unique_names([_full_name(pool, place) for pool, place in places], longest_name)
     return tuple(
         PlacedPool(
             name=name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from planner.export.engine import PORT, Engine, Settings, Unsupported, served_by
@@ -35,8 +35,8 @@ SPOT_LABELS: Mapping[str, tuple[tuple[str, str], ...]] = {
 """Labels of spot nodes; where there are several, a node has one of them."""
 
 
-def scheduling(placed: PlacedPool) -> Json:
-    """Return the parts of a pod that say which nodes take it: by instance type and region, or else by GPU."""
+def surroundings(placed: PlacedPool) -> Json:
+    """Return the parts of a pod beside its containers: the nodes that take it, by instance type and region or else by GPU."""
     required: list[Json] = []
     provider = placed.place.provider
     if provider in LABELLED and placed.nodes:
@@ -45,7 +45,8 @@ def scheduling(placed: PlacedPool) -> Json:
         required = [_in("nvidia.com/gpu.product", PRODUCTS[placed.pool.gpu])]
     spot = SPOT_LABELS.get(provider, ()) if placed.pool.spot else ()
     terms = [[*required, _in(*label)] for label in spot] or ([required] if required else [])
-    found: Json = {}
+    # A Service named `vllm` would set VLLM_PORT, which vLLM reads.
+    found: Json = {"enableServiceLinks": False}
     if terms:
         selector = {"nodeSelectorTerms": [{"matchExpressions": term} for term in terms]}
         found["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selector}}
@@ -90,7 +91,7 @@ def container(placed: PlacedPool, more: Settings | None = None, probed: bool = T
 def pod(placed: PlacedPool, main: Json) -> Json:
     """Return the spec of a pod around a container."""
     shared = {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": SHARED_MEMORY}}
-    return {**scheduling(placed), "containers": [main], "volumes": [shared]}
+    return {**surroundings(placed), "containers": [main], "volumes": [shared]}
 
 
 def arguments(engine: Engine, settings: Settings, literal: bool = True) -> list[str]:
@@ -136,6 +137,16 @@ def metadata(plan: Plan, placed: PlacedPool) -> Json:
         },
         "annotations": {f"{PREFIX}/{key}": value for key, value in annotations.items()},
     }
+
+
+def renamed(placed: Iterable[PlacedPool], served_name: Callable[[str], str]) -> tuple[str, ...]:
+    """Return a line for every model that a platform serves under another name than its own."""
+    names = {p.pool.model: served_name(p.pool.model) for p in placed}
+    return tuple(
+        f"model `{model}` is served as `{name}`: the platform does not take its own name"
+        for model, name in names.items()
+        if name != model
+    )
 
 
 def selector(placed: PlacedPool) -> dict[str, str]:

@@ -52,7 +52,7 @@ def pool_script(placed: Sequence[PlacedPool]) -> str:
     pools = {p.pool.name: p for p in placed}
     names = "".join(f"  printf '  %s\\n' {quote(name)} >&2\n" for name in pools)
     cases = "".join(_case(p) for p in pools.values())
-    return f'{_START}{names}  exit 64\n}}\n\ncase "${{1-}}" in\n{cases}\n*) usage ;;\nesac\n'
+    return f'{_START}{names}  exit 64\n}}\n\ncase "${{1-}}" in\n{cases}\n(*) usage ;;\nesac\n'
 
 
 def command(
@@ -97,4 +97,5 @@ def _case(placed: PlacedPool) -> str:
         *([workers] if workers else []),
         f"exec {command(placed, host, port, RANK, LEADER, indent='  ')}\n",
     ]
-    return f"\n{said}{quote(pool.name)})\n{''.join(f'  {line}' for line in body)}  ;;\n"
+    # With its opening parenthesis, a pattern may be a word of the shell, such as `esac`.
+    return f"\n{said}({quote(pool.name)})\n{''.join(f'  {line}' for line in body)}  ;;\n"

@@ -10,6 +10,7 @@ from functools import cache
 
 from planner.export.documents import Document
 from planner.export.engine import Unsupported
+from planner.export.names import LONGEST
 from planner.export.placed import PlacedPool, UnsupportedPools
 from planner.plan.schema import Plan
 
@@ -28,7 +29,8 @@ class Target:
 
     A target without engines writes of the plan alone. `leaves_out` tells whether pools on other engines are left out
     with a note, or refused. `one_each` marks files that the platform takes one by one. `undecided` says what a plan does
-    not decide about them; `first_line` comes before the comment, and `has_comment` tells whether the format has any.
+    not decide about them; `first_line` comes before the comment, and `has_comment` tells whether the format has any. No
+    name of an object has more than `longest_name` characters.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Target:
     undecided: tuple[str, ...] = ()
     first_line: str = ""
     has_comment: bool = True
+    longest_name: int = LONGEST
 
 
 def for_each(placed: Sequence[PlacedPool], render: Callable[[PlacedPool], Document]) -> tuple[Document, ...]:

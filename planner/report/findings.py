@@ -11,6 +11,7 @@ from pathlib import Path
 
 from planner.diagnostics import STANDARD_INPUT_NAME, Diagnostic, Severity, Span, sort_key
 from planner.report.figures import visible
+from planner.revision.reference import RevisionError, is_reference, parse_reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +97,22 @@ def is_a_file(path: str) -> bool:
 
 
 def shown_path(path: str) -> str:
-    """Return a path as services show files: from the current folder on with `/`, absolute where it lies elsewhere."""
+    """Return a path as services show files: from the current folder on with `/`, absolute where it lies elsewhere.
+
+    A file at a revision is shown as the file of the repository that it is, from the top of it.
+    """
     if not is_a_file(path):
         return visible(path)
+    in_repository = _path_in_repository(path)
+    if in_repository is not None:
+        return visible(in_repository)
     from_here = Path(os.path.relpath(path))
     lies_elsewhere = from_here.parts[:1] == (os.pardir,)
     return visible((Path(os.path.abspath(path)) if lies_elsewhere else from_here).as_posix())
+
+
+def _path_in_repository(path: str) -> str | None:
+    try:
+        return parse_reference(path).path if is_reference(path) else None
+    except RevisionError:
+        return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
@@ -13,7 +13,7 @@ from typing import IO, Literal
 from planner.revision.reference import GitReference, RevisionError, is_reference, parse_reference
 from planner.revision.repository import Repository
 from planner.revision.tree import Entry, Parts, Tree
-from planner.source import nearest
+from planner.source import FilePath, nearest
 
 OUTSIDE = ("..", "/")
 """First parts of a path that leads out of the repository."""
@@ -127,6 +127,13 @@ class RevisionPath:
         if self.is_outside:
             raise OSError(errno.EACCES, "It leads out of the repository")
         return self.parts
+
+
+def read_together(paths: Iterable[FilePath]) -> None:
+    """Let all files of a revision among these be read when one of them is."""
+    at_revision = [path for path in paths if isinstance(path, RevisionPath)]
+    for tree in {path.tree for path in at_revision}:
+        tree.read_together(path.parts for path in at_revision if path.tree is tree)
 
 
 def open_reference(text: str, beside: str | None = None) -> RevisionPath:

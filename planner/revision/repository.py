@@ -6,14 +6,17 @@ import errno
 import os
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
+from threading import Timer
 
 from planner.revision.reference import RevisionError
 from planner.source import nearest
 
 TIMEOUT_S = 60
+MOST_LISTED_BYTES = 32_000_000
 MOST_REFS = 5_000
 
 _KEPT = ("GIT_CEILING_DIRECTORIES", "GIT_CONFIG", "GIT_DISCOVERY_ACROSS_FILESYSTEM", "GIT_EXEC_PATH")
@@ -26,6 +29,7 @@ _SET = {
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "",  # older releases know no other way to keep a partial clone from fetching
 }
+TOO_MANY = "It holds too many files to be listed; name a folder below it"
 _COMMIT = re.compile(rb"[0-9a-f]+\n")  # and not `^...`, which is a commit to leave out
 _SHALLOW = "this clone is shallow: fetch its history, in CI with `fetch-depth: 0`"
 
@@ -71,6 +75,35 @@ class Repository:
             raise OSError(errno.EIO, f"git cannot read it: {_reason(done.stderr)}")
         return done.stdout
 
+    def listed(self, *arguments: str) -> list[str]:
+        """Return the entries that `git ls-tree` prints, whose number no size of a repository bounds.
+
+        Raises `OSError` where it fails, and where they are more than `MOST_LISTED_BYTES` long.
+        """
+        command = ("git", "ls-tree", "-z", "--full-tree", *arguments)
+        pipe = subprocess.PIPE
+        with (
+            TemporaryFile() as said,
+            subprocess.Popen(
+                command, cwd=self.folder, env=_environment(), stdin=subprocess.DEVNULL, stdout=pipe, stderr=said
+            ) as process,
+        ):
+            limit = Timer(TIMEOUT_S, process.kill)
+            limit.start()
+            try:
+                assert process.stdout is not None
+                answer = process.stdout.read(MOST_LISTED_BYTES + 1)
+                if len(answer) > MOST_LISTED_BYTES:
+                    process.kill()
+                    raise OSError(errno.EFBIG, TOO_MANY)
+                failed = process.wait() != 0
+            finally:
+                limit.cancel()
+            if failed:
+                said.seek(0)
+                raise OSError(errno.EIO, f"git cannot read it: {_reason(said.read())}")
+        return os.fsdecode(answer).split("\0")[:-1]
+
     def _way_out(self, ref: str) -> str:
         close = next(self._like(ref), None)
         shallow = _git(self.folder, "rev-parse", "--is-shallow-repository").stdout.strip() == b"true"
@@ -89,11 +122,15 @@ class Repository:
             yield close + ref[len(base) :]
 
 
-def _git(folder: Path, *arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+def _environment() -> Mapping[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name.startswith(_KEPT)}
+    return kept | _SET
+
+
+def _git(folder: Path, *arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     try:
         return subprocess.run(
-            ("git", *arguments), cwd=folder, env=kept | _SET, input=given, capture_output=True, timeout=TIMEOUT_S
+            ("git", *arguments), cwd=folder, env=_environment(), input=given, capture_output=True, timeout=TIMEOUT_S
         )
     except subprocess.TimeoutExpired:
         raise RevisionError(f"git did not answer in {TIMEOUT_S} s") from None

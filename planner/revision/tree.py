@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
-import os
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
-from planner.revision.repository import Repository
+from planner.revision.repository import TOO_MANY, Repository
 
 CATALOG_FILE = "catalog.yaml"
 """File that tells a catalog, which is listed and read at once: a process for each of its files would be slow."""
 CATALOG_SUFFIX = ".yaml"
-MOST_CATALOG_FILES = 20_000
-MOST_CATALOG_BYTES = 256_000_000
+MOST_LISTED = 200_000
+MOST_TOGETHER_BYTES = 256_000_000
 LARGEST_FILE_BYTES = 64_000_000
 
 _FOLDER = "040000"
@@ -49,6 +49,7 @@ class Tree:
         self._repository = repository
         self._folders: dict[Parts, dict[str, Entry]] = {}
         self._contents: dict[str, bytes] = {}
+        self._together: Set[str] = frozenset()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tree) and other.commit == self.commit
@@ -59,8 +60,9 @@ class Tree:
     def entry(self, path: Parts) -> Entry | None:
         """Return what a path leads to, None for nothing. A link or a submodule on the way is where it ends."""
         entry = Entry(_FOLDER, self.commit)
-        for depth, name in enumerate(path):
-            found = self.entries(path[:depth]).get(name) if entry.is_folder else None
+        known = next((depth for depth in range(len(path) - 1, 0, -1) if path[:depth] in self._folders), 0)
+        for depth in range(known, len(path)):
+            found = self.entries(path[:depth]).get(path[depth]) if entry.is_folder else None
             if found is None or found.obstacle:
                 return found
             entry = found
@@ -69,10 +71,7 @@ class Tree:
     def entries(self, folder: Parts) -> dict[str, Entry]:
         """Return what lies in a folder, by name. Raises `OSError` where there is no folder."""
         if folder not in self._folders:
-            entry = self._readable(folder)
-            if not entry.is_folder:
-                raise NotADirectoryError(errno.ENOTDIR, "Not a directory")
-            self._list(folder, entry.object_id)
+            self._list(folder, self._folder(folder).object_id)
         return self._folders[folder]
 
     def read(self, path: Parts) -> bytes:
@@ -81,22 +80,26 @@ class Tree:
         if entry.is_folder:
             raise IsADirectoryError(errno.EISDIR, "Is a directory")
         if entry.object_id not in self._contents:
-            self._load(entry.object_id, self._catalog_files(path))
+            self._load(entry.object_id, self._catalog_files(path) | self._together)
         content = self._contents[entry.object_id]
         if content.startswith(_LFS):
             raise OSError(errno.ENODATA, "The repository has a pointer of Git LFS in place of its content")
         return content
 
+    def read_together(self, paths: Iterable[Parts]) -> None:
+        """Read all these files when the first of them is read: a process for each would be slow."""
+        entries = (self.entry(path) for path in paths)
+        self._together = {e.object_id for e in entries if e is not None and not e.is_folder and not e.obstacle}
+
     def below(self, folder: Parts) -> Iterator[Parts]:
-        """Yield the paths of everything in a folder and below. Raises `OSError`."""
-        for name, entry in self.entries(folder).items():
-            yield (*folder, name)
-            if entry.is_folder:
-                yield from self.below((*folder, name))
+        """Yield the paths of everything in a folder and below, which is listed at once. Raises `OSError`."""
+        listed = self._listing_below(self._folder(folder).object_id)
+        self._keep(folder, listed)
+        return ((*folder, *line.partition("\t")[2].split("/")) for line in listed)
 
     def all_files(self) -> list[str]:
         """Return the paths of all files of the commit. Raises `OSError`."""
-        return self._listing("-r", "--name-only", self.commit)
+        return self._repository.listed("-r", "--name-only", self.commit)
 
     def _readable(self, path: Parts) -> Entry:
         entry = self.entry(path)
@@ -106,22 +109,33 @@ class Tree:
             raise OSError(errno.ELOOP, entry.obstacle)
         return entry
 
+    def _folder(self, path: Parts) -> Entry:
+        entry = self._readable(path)
+        if not entry.is_folder:
+            raise NotADirectoryError(errno.ENOTDIR, "Not a directory")
+        return entry
+
     def _list(self, folder: Parts, object_id: str) -> None:
         """List a folder, with everything below it where it is a catalog."""
-        lines = self._listing(object_id)
+        lines = self._repository.listed(object_id)
         if any(line.endswith(f"\t{CATALOG_FILE}") for line in lines):
-            deep = self._listing("-r", "-t", object_id)
-            lines = deep if len(deep) <= MOST_CATALOG_FILES else lines
+            with contextlib.suppress(OSError):
+                lines = self._listing_below(object_id)
+        self._keep(folder, lines)
+
+    def _listing_below(self, object_id: str) -> list[str]:
+        listed = self._repository.listed("-r", "-t", object_id)
+        if len(listed) > MOST_LISTED:
+            raise OSError(errno.EFBIG, TOO_MANY)
+        return listed
+
+    def _keep(self, folder: Parts, listed: Sequence[str]) -> None:
         self._folders[folder] = {}
-        for line in lines:
+        for line in listed:
             about, _, path = line.partition("\t")
             mode, _, found_id = about.split(" ")
             *inside, name = path.split("/")
             self._folders.setdefault((*folder, *inside), {})[name] = Entry(mode, found_id, _OBSTACLES.get(mode, ""))
-
-    def _listing(self, *arguments: str) -> list[str]:
-        listed = self._repository.read("ls-tree", "-z", "--full-tree", *arguments)
-        return os.fsdecode(listed).split("\0")[:-1]
 
     def _catalog_files(self, path: Parts) -> Set[str]:
         """Return the ids of the files of the catalog that a file lies in; none where it lies in no catalog."""
@@ -138,26 +152,26 @@ class Tree:
     def _load(self, wanted: str, others: Set[str]) -> None:
         """Read a file and, where they are not too much together, others with it."""
         ids = sorted({wanted, *others} - self._contents.keys())
-        sizes = dict(zip(ids, self._sizes(ids), strict=True))
+        sizes = self._sizes(ids)
+        if wanted not in sizes:
+            raise OSError(errno.ENODATA, "Its content is missing from the repository")
         if sizes[wanted] > LARGEST_FILE_BYTES:
             raise OSError(errno.EFBIG, f"Larger than {LARGEST_FILE_BYTES // 1_000_000} MB")
-        if sum(sizes.values()) > MOST_CATALOG_BYTES:
-            ids = [wanted]
-        answer, at = self._repository.read("cat-file", "--batch", given=_lines(ids)), 0
-        for object_id in ids:
+        if sum(sizes.values()) > MOST_TOGETHER_BYTES:
+            sizes, self._together = {wanted: sizes[wanted]}, frozenset()
+        answer, at = self._repository.read("cat-file", "--batch", given=_lines(sizes)), 0
+        for object_id in sizes:
             start = answer.index(b"\n", at) + 1
             at = start + sizes[object_id]
             self._contents[object_id] = answer[start:at]
             at += 1
 
-    def _sizes(self, ids: list[str]) -> Iterator[int]:
+    def _sizes(self, ids: Iterable[str]) -> dict[str, int]:
+        """Return the sizes of those objects that the repository holds."""
         answer = self._repository.read("cat-file", "--batch-check", given=_lines(ids))
-        for line in answer.decode().splitlines():
-            about = line.split(" ")
-            if about[1] == "missing":
-                raise OSError(errno.ENODATA, "Its content is missing from the repository")
-            yield int(about[2])
+        found = zip(ids, (line.split(" ") for line in answer.decode().splitlines()), strict=True)
+        return {object_id: int(about[2]) for object_id, about in found if about[1] != "missing"}
 
 
-def _lines(ids: list[str]) -> bytes:
+def _lines(ids: Iterable[str]) -> bytes:
     return "".join(f"{object_id}\n" for object_id in ids).encode()

@@ -139,8 +139,9 @@ def test_check_loads_neither_numpy_nor_a_solver() -> None:
     """A commit hook stays fast."""
     program = (
         "import sys\n"
+        "from planner.candidates.references import OpenCatalogs\n"
         "from planner.cli.check import check_file\n"
-        f"assert not check_file({PROD!r}, None).diagnostics\n"
+        f"assert not check_file({PROD!r}, None, OpenCatalogs()).diagnostics\n"
         "print(sorted({'numpy', 'scipy', 'pyomo', 'highspy', 'rich'} & set(sys.modules)))\n"
     )
 

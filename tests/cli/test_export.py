@@ -56,6 +56,35 @@ def test_files_that_a_platform_takes_one_by_one_are_told_of(plan: Path) -> None:
     assert "--out-dir" not in run("export", plan, "--to", "llm-d", "--pool", "reason").err
 
 
+@pytest.mark.parametrize("target", ["kubernetes", "vllm", "skypilot"])
+def test_names_of_a_plan_stay_on_their_line_of_standard_error(target: str, tmp_path: Path) -> None:
+    name = "a\x1b[2J\nplanner: wrote /etc/passwd\u202e\r"
+    pools = (chat(name=name, model=name), chat(name=f"{name}2", engine="sglang", version=name))
+    done = run("export", saved(of_pools(*pools), tmp_path), "--to", target, "--out-dir", tmp_path / "\x1b[1mdeploy")
+
+    assert done.code == 0
+    assert "a�[2J planner: wrote /etc/passwd��" in done.err
+    assert all(line.startswith(("planner: ", f"wrote {tmp_path}")) for line in done.err.splitlines())
+    assert not set("\x1b\r\u202e") & set(done.err)
+
+
+def test_scripts_may_be_run(plan: Path, tmp_path: Path) -> None:
+    """By all who may read them, and also where the file was there before."""
+    kept = tmp_path / "kept.sh"
+    kept.touch(mode=0o640)
+    run("export", plan, "--to", "vllm", "-o", kept)
+    run("export", plan, "--to", "vllm", "--out-dir", tmp_path / "deploy")
+    run("export", plan, "--to", "kubernetes", "--out-dir", tmp_path / "deploy")
+    (tmp_path / "like-others").touch()
+    usual = (tmp_path / "like-others").stat().st_mode
+
+    assert kept.stat().st_mode & 0o777 == 0o750
+    assert {f.name: f.stat().st_mode for f in (tmp_path / "deploy").iterdir()} == {
+        "serve.sh": usual | (usual & 0o444) >> 2,
+        **{f"{p.name}.yaml": usual for p in prod().pools},
+    }
+
+
 def test_images_and_checkpoints_go_by_pool_by_model_or_for_all(plan: Path) -> None:
     done = run(
         *("export", plan, "--to", "kubernetes", "--image", "org/all:1", "--image", "reason=org/reason:2"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -62,6 +63,32 @@ def test_a_folder_at_a_revision_is_checked_file_by_file(repository: Repository) 
 
     assert done.out.startswith("git:main:specs/eu/second.yaml:9:11: ")
     assert done.err == "Found 1 error in 1 file (2 checked).\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="git is put behind a script")
+def test_a_folder_is_of_one_commit_and_git_runs_a_few_times(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the number of files. The branch moves on after git was asked for the first time."""
+    for number in range(20):
+        repository.write(f"specs/{number}/fleet.yaml", TINY)
+    before = repository.commit()
+    repository.write("specs/0/fleet.yaml", WRONG)
+    after = repository.commit()
+    repository.git("update-ref", "refs/heads/moving", before)
+    calls, git = tmp_path / "calls", tmp_path / "bin" / "git"
+    git.parent.mkdir()
+    real = shutil.which("git")
+    moves = f'[ "$1" = ls-tree ] && {real} update-ref refs/heads/moving {after}'
+    git.write_text(f'#!/bin/sh\necho "$*" >> {calls}\n{moves}\nexec {real} "$@"\n')
+    git.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{git.parent}{os.pathsep}{os.environ['PATH']}")
+
+    done = run("check", "git:moving:specs")
+
+    assert done.out == ""
+    assert done.err == "No problems found (21 files checked).\n"
+    assert len(calls.read_text().splitlines()) <= 6
 
 
 @pytest.mark.usefixtures("repository")

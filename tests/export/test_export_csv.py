@@ -32,12 +32,23 @@ def test_every_node_of_the_plan_with_what_it_costs() -> None:
     assert {row["plan"] for row in found} == {prod().digests.plan}
 
 
-@pytest.mark.parametrize("start", ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx"])
+@pytest.mark.parametrize(
+    "start", ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "\n=1", "\uff1d1+1", "\uff0b1", "\uff0d1", "\uff20SUM(A1)"]
+)
 def test_no_cell_is_a_formula(start: str) -> None:
     nodes = (prod().nodes[0].model_copy(update={"offer": start, "region": start, "instance": start}),)
     (row,) = rows(prod().model_copy(update={"nodes": nodes, "fleet": start}))
 
     assert {row[key] for key in ("offer", "region", "instance", "fleet")} == {"'" + visible(start)}
+
+
+def test_every_cell_is_quoted() -> None:
+    """A separator of another locale, or a quotation mark inside, does not begin a cell."""
+    nodes = (prod().nodes[0].model_copy(update={"offer": 'a;"=1'}),)
+    text = exported(prod().model_copy(update={"nodes": nodes}), "csv").text
+
+    assert text.splitlines()[1].startswith('"a;""=1","')
+    assert all(line.startswith('"') and line.endswith('"') for line in text.splitlines())
 
 
 def test_a_table_needs_no_weights_and_no_engine() -> None:

@@ -143,6 +143,38 @@ def test_replicas_over_nodes_are_groups_of_a_leader_and_workers() -> None:
     assert not service["spec"]["selector"].items() <= template["workerTemplate"]["metadata"]["labels"].items()
 
 
+def test_no_service_has_the_name_of_a_group() -> None:
+    """The operator makes a headless Service of that name; no pool takes the name that ours has instead."""
+    names = ("giant", "giant-http", "giant-http-http", "x" * 60, HOSTILE)
+    found = objects(of_pools(*(over_nodes(name=name) for name in names), chat(name="chat-http")), "kubernetes")
+    services = [o["metadata"]["name"] for o in found if o["kind"] == "Service"]
+    groups = {o["metadata"]["name"] for o in found if o["kind"] == "LeaderWorkerSet"}
+
+    assert services[0] == "giant-http"
+    assert not groups & set(services)
+    assert len(set(services)) == len(services) == len(groups) + 1
+    assert all(DNS.fullmatch(name) and len(name) <= 63 for name in services)
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "chat"])
+def test_names_are_as_short_as_dynamo_admits(name: str) -> None:
+    """45 characters: of the graph and a service, and of the leader of a replica over nodes."""
+    for pool in (chat(name=name), over_nodes(name=name)):
+        (graph,) = objects(of_pools(pool), "dynamo")
+        for service, about in graph["spec"]["services"].items():
+            leader = f"{service}-ldr" if "multinode" in about else ""
+            assert len(graph["metadata"]["name"] + service + leader) <= 45
+
+
+@pytest.mark.parametrize("target", ["kubernetes", "kserve", "dynamo", "llm-d"])
+def test_no_service_sets_variables_of_an_engine(target: str) -> None:
+    """One named `vllm` would set VLLM_PORT."""
+    pods = [pod for o in objects(of_pools(chat()), target) for pod in _with(o, "tolerations")]
+
+    assert pods
+    assert [pod["enableServiceLinks"] for pod in pods] == [False] * len(pods)
+
+
 @pytest.mark.parametrize("target", ["kserve", "llm-d"])
 def test_replicas_over_nodes_are_refused_where_a_target_has_none(target: str) -> None:
     with pytest.raises(Exception, match="giant"):
@@ -214,6 +246,27 @@ def test_llm_d_gets_what_its_chart_turns_into_flags_as_values() -> None:
     assert not {"--tensor-parallel-size", "--data-parallel-size", "--port"} & set(decode["containers"][0]["args"])
     assert "--enable-expert-parallel" in decode["containers"][0]["args"]
     assert values["modelArtifacts"]["uri"] == "hf://meta-llama/Llama-3.3-70B-Instruct"
+
+
+@pytest.mark.parametrize(
+    ("model", "by_kserve", "by_llm_d"),
+    [
+        ("chat", "chat", "chat"),
+        ("meta-llama/Llama-3.1_8B", "meta-llama/Llama-3.1_8B", "meta-llama/Llama-3.1_8B"),
+        ("Große Liebe", "gro-e-liebe-f9cea463", "Große Liebe"),
+        ("$(A)", "a-02fe5121", "$$(A)"),
+        ("-rf", "rf-686c39ac", "rf-686c39ac"),
+    ],
+)
+def test_models_keep_their_names_where_a_platform_takes_them(model: str, by_kserve: str, by_llm_d: str) -> None:
+    plan = of_pools(chat(model=model, checkpoint="org/own"))
+    kserve, llm_d = exported(plan, "kserve"), exported(plan, "llm-d")
+
+    assert yaml.safe_load(kserve.text)["spec"]["model"]["name"] == by_kserve
+    assert yaml.safe_load(llm_d.text)["modelArtifacts"]["name"] == by_llm_d
+    said = f"model `{model}` is served as `{by_kserve}`: the platform does not take its own name"
+    assert (said in kserve.notes) == (by_kserve != model)
+    assert (said in llm_d.notes) == (by_llm_d == by_kserve != model)
 
 
 def test_llm_d_renders_no_template_of_a_user() -> None:
@@ -307,6 +360,12 @@ def test_no_name_leaves_a_comment(target: str) -> None:
 def _terms(spec: Mapping[str, Any]) -> list[dict[str, list[str]]]:
     required = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     return [{e["key"]: e["values"] for e in term["matchExpressions"]} for term in required["nodeSelectorTerms"]]
+
+
+def _with(value: Any, key: str) -> list[dict[str, Any]]:
+    """Return every mapping that has a key."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [value] * (isinstance(value, dict) and key in value) + [m for v in inner for m in _with(v, key)]
 
 
 def _lists_of(value: Any, key: str) -> Sequence[str]:

@@ -56,7 +56,9 @@ def test_a_script_without_a_pool_lists_them(tmp_path: Path) -> None:
         assert [line.strip() for line in done.stderr.splitlines()[2:]] == [p.name for p in prod().pools]
 
 
-@pytest.mark.parametrize("name", [HOSTILE, "-rf", "--help", "*", "$(touch gone)", "';touch gone;'", "a\nb", "\\"])
+@pytest.mark.parametrize(
+    "name", [HOSTILE, "-rf", "--help", "*", "$(touch gone)", "';touch gone;'", "a\nb", "\\", "esac", "in", "!", "("]
+)
 def test_hostile_names_are_words(name: str, tmp_path: Path) -> None:
     pool = chat(name=name, model=name, checkpoint=f"org/{name}")
     plan = of_pools(pool).model_copy(update={"fleet": name})

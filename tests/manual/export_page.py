@@ -34,7 +34,7 @@ def engines() -> str:
 def script() -> str:
     """Return the part of a script that starts one pool."""
     text = exported(prod(), "vllm", pools=frozenset({"chat-2"})).text
-    case = text[text.index("# chat-2:") : text.index("\n*) usage")].rstrip()
+    case = text[text.index("# chat-2:") : text.index("\n(*) usage")].rstrip()
     return f"```sh\n{case}\n```"
 
 

@@ -23,7 +23,7 @@ PLANNER = f"""#!{sys.executable}
 import os, sys
 from pathlib import Path
 arguments = sys.argv[1:]
-if arguments[0] != "diff":
+if arguments[0] != "diff" or not os.environ["STUB_CODE"]:
     from planner.cli import main
     sys.exit(main(arguments))
 with open(os.environ["STUB_CALLS"], "a") as calls:
@@ -193,6 +193,38 @@ def test_long_reports_are_cut_between_lines(runner: Runner) -> None:
     for text, most in ((runner.left("github_step_summary"), 1 << 20), (comment, 65536)):
         assert 0.9 * most < len(text.encode()) < most
         assert text.endswith("| ü | café |\n\n_Cut here: there is more than fits._\n")
+
+
+def test_a_spec_that_the_base_does_not_have_is_planned_alone(runner: Runner) -> None:
+    """With the real command: a pull request that adds a fleet shows it and its cost."""
+    name = "new/specs/$(id) a%b.yaml"
+    path = runner.checkout / name
+    path.parent.mkdir(parents=True)
+    shutil.copy(SPEC, path)
+    runner.inputs = {"SPEC": name, "COMMENT_FILE": "comment.md"}
+    runner.stub = {"CODE": ""}
+
+    said = f"::notice title=planner::{name.replace('%', '%25')} is new: the base has no plan to compare with"
+    assert runner.step("diff.sh") == (0, [said])
+
+    outputs = runner.outputs()
+    assert (outputs["changed"], outputs["monthly-delta"]) == ("true", "")
+    assert re.fullmatch(r"\d+\.\d\d", outputs["monthly-cost"])
+    report = Path(outputs["report"]).read_text(encoding="utf-8").splitlines()
+    assert re.fullmatch("<!-- planner diff [0-9a-f]{16} -->", report[0])
+    assert report[4].startswith("## one-model-one-gpu: 1 workload, 1 pool, 1 GPU")
+    assert runner.left("github_step_summary").splitlines() == report
+    assert (runner.checkout / "comment.md").read_text(encoding="utf-8").splitlines() == report
+
+
+def test_a_spec_of_the_base_is_looked_for_from_its_folder(runner: Runner) -> None:
+    (runner.checkout / "fleets").mkdir()
+    runner.git("mv", "fleet.yaml", "fleets/fleet.yaml")
+    runner.git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "moved")
+    runner.inputs = {"SPEC": str(runner.checkout / "fleets" / "fleet.yaml")}
+
+    assert runner.step("diff.sh") == (0, [])
+    assert runner.left("stub_calls").startswith("diff\t")
 
 
 def test_without_a_base_there_is_no_comparison(runner: Runner) -> None:

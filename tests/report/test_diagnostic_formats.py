@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -271,6 +272,16 @@ def test_sarif_places_and_rules() -> None:
     assert [related["message"]["text"] for related in result["relatedLocations"]] == ["first here"]
 
 
+def test_sarif_has_no_places_in_standard_input() -> None:
+    """Neither first nor second ones: code scanning would look for a file of that name."""
+    span = Span(STANDARD_INPUT_NAME, 3, 1, 2)
+    found = replace(DUPLICATE, span=span, related=((span, "first here"),))
+    (result,) = json.loads(render("sarif", [checked(found, path=STANDARD_INPUT_NAME)]))["runs"][0]["results"]
+
+    assert result["locations"] == []
+    assert "relatedLocations" not in result
+
+
 def test_sarif_is_capped() -> None:
     """Services drop what is more; the log says that there is more."""
     found = [Diagnostic("a/b", "m", at(line, 1, 1)) for line in range(1, MOST_RESULTS + 3)]
@@ -318,6 +329,9 @@ def test_junit_counts() -> None:
         ("{above}/y #.yaml", "{above}/y #.yaml", "file://{above}/y%20%23.yaml"),
         ("../y.yaml", "{above}/y.yaml", "file://{above}/y.yaml"),
         ("{here}/x.yaml", "x.yaml", "x.yaml"),
+        ("git:HEAD~1:a b/x.yaml", "a b/x.yaml", "a%20b/x.yaml"),
+        ("git:main@{{12:30}}:x.yaml", "x.yaml", "x.yaml"),
+        ("git::x.yaml", "git::x.yaml", "git%3A%3Ax.yaml"),
     ],
 )
 def test_paths_from_the_current_folder_on(
@@ -333,5 +347,5 @@ def test_paths_from_the_current_folder_on(
     (entry,) = json.loads(render("gitlab", files))
     (result,) = json.loads(render("sarif", files))["runs"][0]["results"]
     assert entry["location"]["path"] == shown
-    assert f"file={shown}," in render("github", files)
+    assert f"file={shown.replace(':', '%3A')}," in render("github", files)
     assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri

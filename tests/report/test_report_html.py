@@ -13,21 +13,23 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from matplotlib.axes import Axes
 from report_pages import DEARER, Page, prod_origin, prod_page
 from stored import PLANS, TESTS, infeasible_origin, stored
 
 from planner.diagnostics import DiagnosticError
 from planner.plan.io import dump, loads, with_digest
-from planner.plan.page import ELEMENT_ID, plans_in
+from planner.plan.page import ELEMENT_ID, START_TAG, plans_in
 from planner.plan.schema import Plan
 from planner.report import html
 from planner.report.content import Lines, Origin, Table
 from planner.report.html.chapters import CHAPTERS, ELSEWHERE, chapters
 from planner.report.html.maths import formulas
+from planner.report.html.svg import draw, legend, named
 from planner.report.sections import SECTIONS
 
 LARGEST_BYTES = 1_000_000
-HOSTILE = "</script><img src=x onerror=alert(1)>'\"`{{ 7*7 }}$x$\u202egnp"
+HOSTILE = f"</script>{START_TAG}<img src=x onerror=alert(1)>'\"`{{{{ 7*7 }}}}$x$\u202egnp"
 HARMLESS = HOSTILE.replace("\u202e", "\ufffd")
 ROOT = TESTS.parent
 
@@ -126,6 +128,21 @@ def test_it_can_be_read_aloud(page: Page) -> None:
     assert {"header", "nav", "main", "footer"} <= set(tags)
 
 
+def test_a_legend_has_every_name_that_was_given() -> None:
+    """Also those that start with `_`, as matplotlib calls the series that were given none."""
+    names = ["_chat", "_child3", "plain", " spaced"]
+
+    def paint(axes: Axes) -> None:
+        axes.plot([0.0, 1.0], [0.0, 1.0])
+        for name in names:
+            axes.plot([0.0, 1.0], [0.0, 2.0], label=named(name))
+        legend(axes, 2)
+
+    shown = re.findall(r"<text[^>]*>([^<]*)</text>", draw("c", "title", paint))
+
+    assert [text for text in shown if not re.fullmatch(r"[\d.]+", text)] == names
+
+
 def test_charts_take_their_colours_from_the_page() -> None:
     charts = re.findall(r"<svg.*?</svg>", prod_page(), re.DOTALL)
 
@@ -196,12 +213,17 @@ def test_every_constraint_has_its_formula() -> None:
     [
         (b"<!DOCTYPE html><p>nothing", "this page holds no plan"),
         (b'<script id="plan">{}</script>', "this page holds no plan"),
-        (b'<script id="plan" type="application/json">{}</script>' * 2, "this page holds 2 plans"),
-        (b'<script id="plan" type="application/json">{"a": </script>', "this is not JSON"),
-        (b'<script id="plan" type="application/json">{"schema_version": 2}</script>', "not a plan of schema_version 1"),
+        (b'<script type="application/json" id="plan">{}</script>' * 2, "this page holds 2 plans"),
+        (b'<script type="application/json" id="plan">{"a": </script>', "this is not JSON"),
+        (b'<script type="application/json" id="plan">{"schema_version": 2}</script>', "not a plan of schema_version 1"),
+        (b'<script type="application/json" id="plan">{"a": 1', "this is not JSON"),
+        (b'<script type="application/json" id="plan">' * 100_000, "this page holds 100000 plans"),
         (b"<" * 10_000, "this page holds no plan"),
+        (b"<a " * 1_000_000, "this page holds no plan"),
+        (b"<![a<![a", "this page holds no plan"),
+        (b"<!--" * 100_000 + b"<!DOCTYPE [" * 100_000 + b"</script" * 100_000, "this page holds no plan"),
     ],
-    ids=["no plan", "no data", "two", "cut", "newer", "no page"],
+    ids=["no plan", "no data", "two", "cut", "newer", "no end", "many", "no page", "tags", "sections", "openings"],
 )
 def test_pages_that_hold_no_plan(content: bytes, words: str) -> None:
     with pytest.raises(DiagnosticError, match=re.escape(words)):

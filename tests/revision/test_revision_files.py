@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from git_repository import NEEDS_GIT, Repository
 
 from planner.catalog import Catalog, find_catalog
 from planner.diagnostics import DiagnosticError
+from planner.revision import repository as repository_module
 from planner.revision import tree as tree_module
 from planner.revision.path import RevisionPath, open_reference
 
@@ -176,9 +178,7 @@ def test_the_search_for_a_catalog_ends_at_the_top(repository: Repository, tmp_pa
     assert find_catalog(open_reference("git:main:specs")) is None
 
 
-@pytest.mark.parametrize(
-    ("limit", "value"), [("MOST_CATALOG_FILES", 1), ("MOST_CATALOG_BYTES", 10)], ids=["files", "bytes"]
-)
+@pytest.mark.parametrize(("limit", "value"), [("MOST_LISTED", 1), ("MOST_TOGETHER_BYTES", 10)], ids=["files", "bytes"])
 def test_a_catalog_too_large_to_be_read_at_once_is_read_file_by_file(
     limit: str, value: int, repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +187,38 @@ def test_a_catalog_too_large_to_be_read_at_once_is_read_file_by_file(
     at_revision = Catalog.open(open_reference("git:main:catalog"))
 
     assert at_revision.digest() == Catalog.open(repository.folder / "catalog").digest()
+
+
+def test_folders_in_folders_are_listed_at_once(repository: Repository) -> None:
+    """However deep they are, also where a name of each has to be listed."""
+    repository.stage_file("/".join(["d"] * 1_500) + "/x.yaml", "version: 1\n")
+    top = open_reference("git:main:d")
+
+    found = [path for path in top.rglob("*") if path.is_file()]
+
+    assert [(len(path.parts), path.name, read(path)) for path in found] == [(1_501, "x.yaml", "version: 1\n")]
+
+
+@pytest.mark.parametrize(
+    ("module", "limit"),
+    [(tree_module, "MOST_LISTED"), (repository_module, "MOST_LISTED_BYTES")],
+    ids=["files", "bytes"],
+)
+def test_more_files_than_can_be_listed_are_named(
+    module: ModuleType, limit: str, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit of a few objects may stand for files without end."""
+    folder = repository.git("rev-parse", "main:specs")
+    for _ in range(40):
+        lines = "".join(f"040000 tree {folder}\t{name}\n" for name in "ab")
+        folder = repository.git("mktree", stdin=lines)
+    bomb = repository.git("commit-tree", folder, "-m", "many")
+    top = open_reference(f"git:{bomb}:a").parent
+    monkeypatch.setattr(module, limit, 100)
+    monkeypatch.setattr(repository_module, "MOST_LISTED_BYTES", min(100_000, repository_module.MOST_LISTED_BYTES))
+
+    with pytest.raises(OSError, match="too many files to be listed; name a folder below it"):
+        top.rglob("*")
 
 
 @pytest.mark.parametrize("name", ["catalog/gpus", "catalog/gpus/x.yaml", "catalog/models/org/x.yaml"])

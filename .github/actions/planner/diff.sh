@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Compare the plan of the spec with that of the base commit: outputs, step summary, and a file for a comment.
+# A spec that the base does not have is planned alone.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 source "${BASH_SOURCE[0]%/*}/common.sh"
@@ -18,7 +19,21 @@ commit=$(commit_of "$INPUT_BASE") ||
   { git fetch --quiet --no-tags --depth=1 --end-of-options origin "$INPUT_BASE" && commit=$(commit_of FETCH_HEAD); } ||
   fail "the base $INPUT_BASE is not in this checkout; check it out with fetch-depth: 0"
 
-flags=(--detailed-exitcode)
+# is_in_base: whether the base has the spec, seen from the folder of the spec.
+is_in_base() {
+  local folder=.
+  [ "${INPUT_SPEC%/*}" = "$INPUT_SPEC" ] || folder=${INPUT_SPEC%/*}/
+  [ -n "$(git -C "$folder" ls-tree --name-only "$commit" -- "./${INPUT_SPEC##*/}")" ]
+}
+
+# plan_alone: the plan as Markdown, found again by a first line that is hidden, as comparisons have one.
+plan_alone() {
+  echo "<!-- planner diff $(printf '%s' "$INPUT_SPEC" | git hash-object --stdin | cut -c1-16) -->"
+  printf '\nThe spec is new: this is all that it costs.\n\n'
+  planner show --format markdown -- "$numbers"
+}
+
+flags=()
 [ -z "$INPUT_CATALOG" ] || flags+=(--catalog "$INPUT_CATALOG")
 [ -z "$INPUT_POLICIES" ] || flags+=(--policies "$INPUT_POLICIES")
 report=$RUNNER_TEMP/planner-diff.md
@@ -27,10 +42,18 @@ numbers=$RUNNER_TEMP/planner-diff.json
 rm -f "$report" "$numbers"
 code=0
 annotations=$RUNNER_TEMP/planner-diff.commands
-plainly planner diff "${flags[@]}" --save "$numbers" --save "$report" --format github --out "$annotations" \
-  -- "git:$commit" "$INPUT_SPEC" || code=$?
+if is_in_base; then
+  command="diff"
+  plainly planner diff --detailed-exitcode "${flags[@]}" --save "$numbers" --save "$report" \
+    --format github --out "$annotations" -- "git:$commit" "$INPUT_SPEC" || code=$?
+else
+  command="solve"
+  plainly planner solve "${flags[@]}" --out "$numbers" -- "$INPUT_SPEC" || code=$?
+  [ ! -s "$numbers" ] || plan_alone > "$report"
+  annotate notice "$INPUT_SPEC is new: the base has no plan to compare with" > "$annotations"
+fi
 if [ ! -s "$report" ] || [ ! -s "$numbers" ]; then
-  annotate error "planner diff failed with exit code $code; see the log"
+  annotate error "planner $command failed with exit code $code; see the log"
   exit "$((code == 0 ? 1 : code))"
 fi
 

@@ -1,4 +1,4 @@
-"""Print the outputs of the action, one `name=value` a line, from the JSON that `planner diff` wrote."""
+"""Print the outputs of the action, one `name=value` a line, from the JSON of `planner diff`, or of the plan of a new spec."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ def usd(amount: float | None) -> str:
 
 
 def main() -> None:
-    diff: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    diff = {"changed": True, "new": found["objective"]} if "objective" in found else found
     print(f"changed={str(bool(diff['changed'])).lower()}")
     print(f"monthly-cost={usd((diff.get('new') or {}).get('usd_per_month'))}")
     print(f"monthly-delta={usd(diff.get('usd_per_month_delta'))}")

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from planner.catalog.engine import version_key
-from planner.export.engine import PLANNED_BLOCK_SIZE, WIDE_DTYPES, Engine, Launch, Settings, Unsupported
+from planner.export.engine import SHARED_FLAGS, Engine, Launch, Settings, Unsupported, shared_settings
 
 FLAGS = {
     "model": "",
-    "served_name": "--served-model-name",
-    "host": "--host",
-    "port": "--port",
-    "tensor": "--tensor-parallel-size",
-    "pipeline": "--pipeline-parallel-size",
-    "data": "--data-parallel-size",
+    **SHARED_FLAGS,
     "expert": "--enable-expert-parallel",
-    "dtype": "--dtype",
-    "quantization": "--quantization",
-    "kv_cache": "--kv-cache-dtype",
     "max_model_len": "--max-model-len",
     "max_num_seqs": "--max-num-seqs",
     "max_num_batched_tokens": "--max-num-batched-tokens",
@@ -26,8 +18,6 @@ FLAGS = {
     "no_prefix_caching": "--no-enable-prefix-caching",
     "chunked_prefill": "--enable-chunked-prefill",
     "no_chunked_prefill": "--no-enable-chunked-prefill",
-    "nodes": "--nnodes",
-    "rank": "--node-rank",
     "leader": "--master-addr",
     "headless": "--headless",
 }
@@ -61,26 +51,10 @@ def _settings(launch: Launch) -> Settings:
         )
     if pool.attention_data_parallel > 1 and launch.nodes > 1:
         raise Unsupported("data-parallel attention over several nodes has no export yet")
-    found: dict[str, str | None] = {}
-    if pool.tensor_parallel > 1:
-        found["tensor"] = str(pool.tensor_parallel)
-    if pool.pipeline_parallel > 1:
-        found["pipeline"] = str(pool.pipeline_parallel)
-    if pool.attention_data_parallel > 1:
-        found["data"] = str(pool.attention_data_parallel)
-    if pool.expert_parallel > 1:
-        found["expert"] = None
-    if pool.weights in WIDE_DTYPES:
-        found["dtype"] = WIDE_DTYPES[pool.weights]
-    if launch.quantised_on_load:
-        found["quantization"] = _on_load(pool.weights, pool.engine.version)
-    found["kv_cache"] = KV_CACHE[pool.kv_cache]
-    found["max_model_len"] = str(pool.max_model_len)
+    found = shared_settings(launch, pool.tensor_parallel, KV_CACHE, _on_load)
     found["max_num_seqs"] = str(slots)
-    found["max_num_batched_tokens"] = str(pool.max_num_batched_tokens)
-    found["memory"] = f"{serving.gpu_memory_utilization:g}"
-    if serving.block_size != PLANNED_BLOCK_SIZE:
-        found["block_size"] = str(serving.block_size)
+    if "expert" in found:
+        found["expert"] = None
     found["prefix_caching" if serving.prefix_caching else "no_prefix_caching"] = None
     found["chunked_prefill" if serving.chunked_prefill else "no_chunked_prefill"] = None
     return found

@@ -31,13 +31,13 @@ COLUMNS = (
     "fleet",
     "plan",
 )
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-"""Spreadsheets take cells that start so for formulas."""
+FORMULA_STARTS = (*"=+-@\t\r\n", *"\uff1d\uff0b\uff0d\uff20")
+"""Spreadsheets take cells that start so for formulas, some also where the signs are the full-width ones."""
 
 
 def _write(plan: Plan, placed: Sequence[PlacedPool]) -> Written:  # noqa: ARG001
     stream = io.StringIO()
-    table = csv.writer(stream, lineterminator="\n")
+    table = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_ALL)
     table.writerow(COLUMNS)
     hours = sum(period.hours_per_month for period in plan.periods)
     for node in plan.nodes:

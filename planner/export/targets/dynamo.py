@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from planner.export.documents import Document, as_yaml
 from planner.export.engine import Unsupported
 from planner.export.placed import PlacedPool
-from planner.export.pods import SEPARATOR, SHARED_MEMORY, Json, arguments, metadata, scheduling
+from planner.export.pods import SEPARATOR, SHARED_MEMORY, Json, arguments, metadata, surroundings
 from planner.export.target import Target, Written, for_each
 from planner.plan.schema import Plan
 
@@ -17,6 +17,9 @@ WORKERS: Mapping[str, tuple[str, str]] = {
     "sglang": ("dynamo.sglang", "--model-path"),
 }
 """Module that runs each engine under Dynamo, and its flag for the weights; all other flags are those of the engine."""
+FRONTEND, WORKER = "Frontend", "Worker"
+LONGEST_NAME = 45 - max(len(FRONTEND), len(WORKER) + len(f"{WORKER}-ldr"))
+"""Its admission takes 45 characters for a graph and a service of it, and for its leader where replicas span nodes."""
 
 
 def _write(plan: Plan, placed: Sequence[PlacedPool]) -> Written:
@@ -35,12 +38,12 @@ def _graph(plan: Plan, placed: PlacedPool) -> Json:
         "metadata": metadata(plan, placed),
         "spec": {
             "services": {
-                "Frontend": {
+                FRONTEND: {
                     "componentType": "frontend",
                     "replicas": 1,
-                    "extraPodSpec": {"mainContainer": {"image": placed.given_image}},
+                    "extraPodSpec": {"enableServiceLinks": False, "mainContainer": {"image": placed.given_image}},
                 },
-                "Worker": _worker(placed, placed.given_image),
+                WORKER: _worker(placed, placed.given_image),
             }
         },
     }
@@ -67,7 +70,7 @@ def _worker(placed: PlacedPool, image: str) -> Json:
     }
     if placed.launch.nodes > 1:
         found["multinode"] = {"nodeCount": placed.launch.nodes}
-    return {**found, "extraPodSpec": {**scheduling(placed), "mainContainer": main}}
+    return {**found, "extraPodSpec": {**surroundings(placed), "mainContainer": main}}
 
 
 TARGET = Target(
@@ -77,6 +80,7 @@ TARGET = Target(
     write=_write,
     engines=("sglang", "vllm"),
     separator=SEPARATOR,
+    longest_name=LONGEST_NAME,
     undecided=(
         "the release of the engine, which is that of the image",
         "routers and planners of Dynamo, CPU and memory requests, and the secret hf-token-secret, which must exist",

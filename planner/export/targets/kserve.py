@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from shlex import join
 
@@ -9,15 +10,19 @@ from planner.export.documents import Document, as_yaml
 from planner.export.engine import PORT, Unsupported, hugging_face
 from planner.export.names import dns_name
 from planner.export.placed import PlacedPool
-from planner.export.pods import SEPARATOR, Json, escaped, gpu_resource, metadata, scheduling
+from planner.export.pods import SEPARATOR, Json, escaped, gpu_resource, metadata, renamed, surroundings
 from planner.export.target import Target, Written, for_each
 from planner.plan.schema import Plan
 
 API = "serving.kserve.io/v1alpha1"
+PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]*")
+"""Names of models that mean themselves in a template of a command line, which is where KServe puts them."""
 
 
 def _write(plan: Plan, placed: Sequence[PlacedPool]) -> Written:
-    return Written(for_each(placed, lambda p: Document(p.name, as_yaml(_service(plan, p)))))
+    return Written(
+        for_each(placed, lambda p: Document(p.name, as_yaml(_service(plan, p)))), renamed(placed, _served_name)
+    )
 
 
 def _service(plan: Plan, placed: PlacedPool) -> Json:
@@ -39,12 +44,16 @@ def _service(plan: Plan, placed: PlacedPool) -> Json:
         "kind": "LLMInferenceService",
         "metadata": metadata(plan, placed),
         "spec": {
-            "model": {"uri": hugging_face(placed.launch), "name": dns_name(placed.pool.model)},
+            "model": {"uri": hugging_face(placed.launch), "name": _served_name(placed.pool.model)},
             "replicas": placed.most,
             "router": {"route": {}, "gateway": {}, "scheduler": {}},
-            "template": {**scheduling(placed), "containers": [main]},
+            "template": {**surroundings(placed), "containers": [main]},
         },
     }
+
+
+def _served_name(model: str) -> str:
+    return model if PLAIN.fullmatch(model) else dns_name(model)
 
 
 TARGET = Target(

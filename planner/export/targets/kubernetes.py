@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from planner.export.documents import Document, as_yaml
 from planner.export.engine import PORT
+from planner.export.names import SERVICE_ENDING
 from planner.export.placed import PlacedPool
 from planner.export.pods import PREFIX, SEPARATOR, UNDECIDED, Json, container, metadata, pod, selector
 from planner.export.target import Target, Written, for_each
@@ -85,7 +86,10 @@ def _leader_worker_set(placed: PlacedPool, about: Json) -> Json:
 
 
 def _service(placed: PlacedPool, about: Json) -> Json:
-    found = {**selector(placed), **(LEADER if placed.launch.nodes > 1 else {})}
+    found = selector(placed)
+    if placed.launch.nodes > 1:
+        # The operator makes a headless Service of the set's own name, for the addresses of its pods.
+        about, found = {**about, "name": placed.name + SERVICE_ENDING}, {**found, **LEADER}
     ports = [{"name": "http", "port": PORT, "targetPort": "http"}]
     return {"apiVersion": "v1", "kind": "Service", "metadata": about, "spec": {"selector": found, "ports": ports}}
 

@@ -16,9 +16,11 @@ from planner.export.pods import (
     SHARED_MEMORY,
     Json,
     arguments,
+    escaped,
     image,
     probes,
-    scheduling,
+    renamed,
+    surroundings,
 )
 from planner.export.target import Target, Written, for_each
 from planner.plan.schema import Plan
@@ -28,7 +30,7 @@ BY_THE_CHART = ("tensor", "data")
 
 
 def _write(plan: Plan, placed: Sequence[PlacedPool]) -> Written:  # noqa: ARG001
-    return Written(for_each(placed, lambda p: Document(p.name, as_yaml(_values(p)))))
+    return Written(for_each(placed, lambda p: Document(p.name, as_yaml(_values(p)))), renamed(placed, _served_name))
 
 
 def _values(placed: PlacedPool) -> Json:
@@ -41,7 +43,7 @@ def _values(placed: PlacedPool) -> Json:
     own = {name: value for name, value in placed.settings.items() if name not in BY_THE_CHART}
     return {
         "modelArtifacts": {
-            "name": dns_name(pool.model),
+            "name": escaped(_served_name(pool.model)),
             "uri": hugging_face(launch),
             "size": "0",
             "authSecretName": "",
@@ -57,7 +59,7 @@ def _values(placed: PlacedPool) -> Json:
             "create": True,
             "replicas": placed.most,
             "parallelism": {"tensor": pool.tensor_parallel, "data": pool.attention_data_parallel},
-            "extraConfig": _kept_from_templates(scheduling(placed)),
+            "extraConfig": _kept_from_templates(surroundings(placed)),
             "containers": [
                 {
                     "name": "vllm",
@@ -74,6 +76,11 @@ def _values(placed: PlacedPool) -> Json:
         },
         "prefill": {"create": False},
     }
+
+
+def _served_name(model: str) -> str:
+    """Return the name that the chart hands to vLLM as a word of its own: anything that vLLM does not take for a flag."""
+    return dns_name(model) if model.startswith("-") else model
 
 
 def _accelerator(placed: PlacedPool) -> str:

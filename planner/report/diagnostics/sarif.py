@@ -68,7 +68,11 @@ def _left_out(count: int) -> dict[str, Any]:
 
 def _result(finding: Finding, codes: Sequence[str]) -> dict[str, Any]:
     diagnostic = finding.diagnostic
-    related = [_location(span) | {"message": {"text": _text(label)}} for span, label in diagnostic.related if label]
+    related = [
+        _location(span) | {"message": {"text": _text(label)}}
+        for span, label in diagnostic.related
+        if label and is_a_file(span.path)
+    ]
     return {
         "ruleId": diagnostic.code,
         "ruleIndex": codes.index(diagnostic.code),

@@ -14,7 +14,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from planner.plan.io import dump
-from planner.plan.page import ELEMENT_ID, MEDIA_TYPE, script_text
+from planner.plan.page import MEDIA_TYPE, START_TAG, script_text
 from planner.plan.schema import Plan
 from planner.report import figures
 from planner.report.content import Excerpt, Lines, Origin
@@ -63,8 +63,8 @@ def page(plan: Plan, origin: Origin | None) -> str:
             style=Markup(_read("style.css")),
             script=Markup(script),
             script_hash=b64encode(sha256(script.encode()).digest()).decode(),
-            element_id=ELEMENT_ID,
             media_type=MEDIA_TYPE,
+            plan_tag=Markup(START_TAG),
             plan_json=Markup(script_text(dump(plan))),
             study_json=_study_json(study) if study is not None else None,
         )

@@ -57,6 +57,7 @@ _STYLE: dict[str, Any] = {
     "figure.facecolor": "none",
     "axes.facecolor": "none",
 }
+_NAMED = " "
 _PLACES = frozenset({"d", "x", "y", "transform", "points", "width", "height"})
 _DECIMALS = re.compile(r"-?\d+\.\d+")
 _COLOR = re.compile(r"#[0-9a-f]{6}\b")
@@ -95,6 +96,18 @@ def short(text: str, most: int = MOST_LETTERS) -> str:
     """Return a user's text as it fits a chart."""
     shown = visible(text)
     return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+
+
+def named(text: str) -> str:
+    """Return the label of a series whose name is a user's: matplotlib leaves those out that start with `_`."""
+    return f"{_NAMED}{text}"
+
+
+def legend(axes: Axes, columns: int, middle: float = 0.5) -> None:
+    """Paint the names of all series that have one above a chart."""
+    painted = axes.legend(loc="lower center", bbox_to_anchor=(middle, 1.0), ncols=columns)
+    for text in painted.get_texts():
+        text.set_text(text.get_text().removeprefix(_NAMED))
 
 
 def bars(axes: Axes, names: list[str], values: list[float], label: Callable[[float], str]) -> None:

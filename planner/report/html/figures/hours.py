@@ -11,7 +11,7 @@ from planner.candidates.hours import Hours
 from planner.plan.schema import NodePlan, Plan
 from planner.report import figures
 from planner.report.content import Table, numbers, texts
-from planner.report.html.svg import SERIES, Figure, draw, short
+from planner.report.html.svg import SERIES, Figure, draw, legend, named, short
 from planner.study import Study
 
 MOST_DRAWN = len(SERIES)
@@ -54,7 +54,7 @@ def _paint_demand(axes: Axes, hours: Hours) -> None:
     edges = list(range(len(hours.periods) + 1))
     for i, (name, rates) in enumerate(_drawn(hours)):
         shares = [rate / max(rates) for rate in rates]
-        axes.stairs(shares, edges, baseline=None, color=SERIES[i], label=short(name))
+        axes.stairs(shares, edges, baseline=None, color=SERIES[i], label=named(short(name)))
     axes.set_ylim(0.0, 1.08)
     _hours_axis(axes, edges, "share of its highest hour")
 
@@ -82,7 +82,7 @@ def _hours_axis(axes: Axes, edges: list[int], label: str) -> None:
     axes.set_xticks(edges[:: (len(edges) - 1) // 8])
     axes.set_xlabel("hour")
     axes.set_ylabel(label)
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+    legend(axes, 3)
 
 
 def _demand_data(by_hour: Hours) -> Table:

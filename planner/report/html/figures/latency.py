@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from planner.plan.schema import Plan
 from planner.report import figures
 from planner.report.content import Table, numbers
-from planner.report.html.svg import MUTED, SERIES, Figure, draw, short
+from planner.report.html.svg import MUTED, SERIES, Figure, draw, legend, named, short
 from planner.report.sections.workloads import metric_name
 from planner.study import LimitCurve, PoolCurves, Study
 
@@ -57,7 +57,7 @@ def _paint(axes: Axes, pool: PoolCurves, curves: list[LimitCurve]) -> None:
     for i, curve in enumerate(curves):
         color = SERIES[i % len(SERIES)]
         label = f"{short(curve.workload, 20)} {metric_name(curve.metric)}"
-        axes.plot(pool.rates, [s / scale for s in curve.seconds], color=color, label=label)
+        axes.plot(pool.rates, [s / scale for s in curve.seconds], color=color, label=named(label))
         axes.axhline(curve.limit_s / scale, color=color, linestyle=(0, (5, 3)), linewidth=1.0)
         limit = f"limit {figures.seconds(curve.limit_s)}"
         axes.annotate(limit, (0.0, curve.limit_s / scale), (2, 2), textcoords="offset points", fontsize=8)
@@ -68,7 +68,7 @@ def _paint(axes: Axes, pool: PoolCurves, curves: list[LimitCurve]) -> None:
     axes.set_ylim(0.0, top / scale)
     axes.set_xlabel("req/s of the pool")
     axes.set_ylabel(unit)
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    legend(axes, 2)
 
 
 def _data(pool: PoolCurves, curves: list[LimitCurve], title: str) -> Table:

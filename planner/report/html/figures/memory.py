@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from planner.plan.schema import Plan, Pool
 from planner.report import figures
-from planner.report.html.svg import GROUND, MUTED, SERIES, Figure, draw, short
+from planner.report.html.svg import GROUND, MUTED, SERIES, Figure, draw, legend, short
 from planner.report.sections.pools import memory_table
 
 PARTS = (
@@ -45,4 +45,4 @@ def _paint(axes: Axes, pools: list[Pool]) -> None:
     axes.set_yticks(range(len(pools)), [short(f"{p.name}, {p.gpu}", 40) for p in pools])
     axes.invert_yaxis()
     axes.set_xlabel("GiB")
-    axes.legend(ncols=len(PARTS), loc="lower center", bbox_to_anchor=(0.4, 1.0))
+    legend(axes, len(PARTS), middle=0.4)

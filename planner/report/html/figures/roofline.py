@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter
 
 from planner.report import figures
 from planner.report.content import Table, numbers, texts
-from planner.report.html.svg import MUTED, SERIES, TEXT, Figure, draw, short
+from planner.report.html.svg import MUTED, SERIES, TEXT, Figure, draw, legend, named, short
 from planner.study import OperatingPoint, Study
 
 TERA = 1e12
@@ -55,7 +55,7 @@ def _paint(axes: Axes, points: list[OperatingPoint]) -> None:
         axes.annotate(label, (high, peak / TERA), (0, 2), textcoords="offset points", ha="right", fontsize=8)
     for i, point in enumerate(points):
         color, marker = SERIES[i % len(SERIES)], _MARKERS[i % len(_MARKERS)]
-        name = short(point.pool) if i < MOST_NAMED else None
+        name = named(short(point.pool)) if i < MOST_NAMED else None
         axes.plot([point.flop_per_byte], [point.flops_per_s / TERA], marker, color=color, markersize=6, label=name)
     bottom = 0.5 * min(gpu.roof(low), *(p.flops_per_s for p in points)) / TERA
     axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(bottom, 2.0 * top / TERA))
@@ -63,7 +63,7 @@ def _paint(axes: Axes, points: list[OperatingPoint]) -> None:
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: figures.number(value)))
         axis.set_minor_formatter(FuncFormatter(lambda _value, _: ""))
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+    legend(axes, 3)
 
 
 def _data(points: list[OperatingPoint], title: str) -> Table:
