@@ -57,7 +57,8 @@ def _settings(launch: Launch) -> Settings:
     found["kv_cache"] = KV_CACHE[pool.kv_cache]
     found["max_model_len"] = str(pool.max_model_len)
     found["max_num_seqs"] = str(pool.max_num_seqs)
-    found["chunk"] = str(pool.max_num_batched_tokens) if serving.chunked_prefill else "-1"
+    # With data-parallel attention, each rank gets its share of this flag; prompts of the plan are cut at the whole number.
+    found["chunk"] = str(pool.max_num_batched_tokens * ranks) if serving.chunked_prefill else "-1"
     found["max_num_batched_tokens"] = str(pool.max_num_batched_tokens)
     found["memory"] = f"{serving.gpu_memory_utilization:g}"
     if serving.block_size != PLANNED_BLOCK_SIZE:
