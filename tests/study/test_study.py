@@ -14,6 +14,7 @@ from planner.plan.io import load
 from planner.plan.schema import Plan
 from planner.spec import FleetSpec, load_spec
 from planner.study import Study, study_of
+from planner.study.roofline import operating_points
 
 TESTS = Path(__file__).parents[1]
 SPECS = TESTS.parent / "specs"
@@ -76,6 +77,22 @@ def test_points_lie_below_the_roof(plan: Plan, study: Study) -> None:
         assert point.bytes_per_s < point.bandwidth_bytes_per_s
         assert point.flops_per_s / point.bytes_per_s == pytest.approx(point.flop_per_byte)
         assert point.roof(1.0) == point.bandwidth_bytes_per_s
+
+
+def test_points_are_what_the_rows_of_the_plan_say_by_gpu(plan: Plan, study: Study) -> None:
+    for pool, point in zip(plan.pools, study.points, strict=True):
+        used = {row.row: row.used for row in pool.rows}
+        assert point.bytes_per_s * pool.gpus == pytest.approx(used["bandwidth_ceiling"] * 1e9)
+        assert point.flops_per_s * pool.gpus == pytest.approx(used["compute_ceiling"] * 1e12)
+
+
+def test_a_pool_that_streams_nothing_or_is_of_an_older_release_has_no_point(plan: Plan, prepared: Prepared) -> None:
+    device = prepared.catalog.gpu("H100-SXM-80GB").device()
+    pool = plan.pools[0]
+    idle = tuple(r.model_copy(update={"used": 0.0}) if r.row == "bandwidth_ceiling" else r for r in pool.rows)
+    for rows in ((), idle):
+        other = plan.model_copy(update={"pools": (pool.model_copy(update={"rows": rows}),)})
+        assert operating_points(other, {pool.name: device}) == ()
 
 
 def test_one_shape_is_considered_for_each_workload_and_gpu_type(plan: Plan, study: Study) -> None:

@@ -17,8 +17,8 @@ TERA = 1e12
 MOST_NAMED = 8
 _MARKERS = "osD^vPX*"
 _NOTE = (
-    "One GPU in the mean step at the planned load, prompts included, as predicted with the confidence factor; the roof is that of "
-    "the datasheet. Few sequences at once, collectives and overheads keep a step below it."
+    "One GPU at the planned load, averaged over time: what the pool uses of bandwidth and compute in What is scarce, by GPU. The roof is "
+    "that of the datasheet. Latency limits, spares and kernels that reach less than the datasheet keep a pool below it."
 )
 
 
