@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -60,7 +62,25 @@ def test_curves_rise_with_the_load(study: Study) -> None:
         assert list(pool.rates) == sorted(set(pool.rates))
         for curve in pool.curves:
             assert len(curve.seconds) == len(pool.rates)
-            assert all(b >= a * (1.0 - 1e-6) for a, b in zip(curve.seconds, curve.seconds[1:], strict=False))
+            seconds = [s for s in curve.seconds if s is not None]
+            assert all(b >= a * (1.0 - 1e-6) for a, b in pairwise(seconds))
+
+
+def test_curves_end_where_queues_grow_without_end(plan: Plan, prepared: Prepared) -> None:
+    """The cap of a batch bounds what a pool bears: no value that saturation has left over is drawn beyond."""
+    capped = tuple(p.model_copy(update={"max_num_seqs": math.ceil(p.mean_batch) + 1}) for p in plan.pools)
+    broken = tuple(p.model_copy(update={"max_num_seqs": max(1, math.floor(p.mean_batch / 2))}) for p in plan.pools)
+    ends: list[list[float]] = []
+    for pools in (plan.pools, capped, broken):
+        study = study_of(prepared, plan.model_copy(update={"pools": pools}))
+        ends.append([rate for c in study.curves for rate in (c.rates[-1],)])
+        for pool in study.curves:
+            for curve in pool.curves:
+                borne = [s is not None for s in curve.seconds]
+                seconds = [s for s in curve.seconds if s is not None]
+                assert borne == sorted(borne, reverse=True)
+                assert len(set(seconds)) == len(seconds)
+    assert all(b < a for a, b in zip(*ends[:2], strict=True))
 
 
 def test_pools_without_limits_have_no_curve(plan: Plan, study: Study) -> None:
