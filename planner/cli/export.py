@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from planner.cli.delivery import check_out
 from planner.cli.inputs import read_plan, refuse
 from planner.cli.options import QuietOption, flag, is_file
 from planner.cli.plan_spec import check_fleet
-from planner.cli.streams import answer, check_writable, note, save, usage_error
+from planner.cli.streams import answer, note, save, usage_error
 
 if TYPE_CHECKING:
     from planner.export import Choices, Exported
@@ -53,8 +54,7 @@ def export(
     target = _target(to)
     if out is not None and out_dir is not None:
         usage_error("--out-dir: give it or --out, not both")
-    if out is not None and is_file(out):
-        check_writable(Path(out))
+    check_out(out, [plan])
     try:
         saved = read_plan(plan)
         check_fleet(saved, plan, "export")

@@ -63,9 +63,9 @@ def verify(
 
     if not plans and spec is None:
         usage_error("what is to be verified? Give plans, or with --spec a spec that says what is deployed")
-    check_out(out)
     on = day("--as-of", as_of)
     subjects: list[str | None] = [*files_meant(plans, PLAN_ENDINGS, "saved plan (*.plan.json)")] if plans else [None]
+    check_out(out, [*filter(None, [*subjects, spec]), *(policies or [])])
     try:
         found = [_verified(path, spec, catalog, policies or [], on, repair, quiet) for path in subjects]
     except DiagnosticError as error:
