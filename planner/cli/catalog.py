@@ -169,7 +169,7 @@ def import_model(
         usage_error(f"{path} is there already; --force replaces it")
     if out is None:
         path.parent.mkdir(parents=True, exist_ok=True)
-    check_writable(path)
+    check_writable(path, [config])
     save(path, text)
     note(
         f"wrote {path}: {entry.parameters.total / BILLION:.3f}B parameters, {entry.attention.kind}, {entry.native_format}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,13 +29,18 @@ class Delivery:
     quiet: bool = False
 
     @classmethod
-    def of(cls, chosen: PlanFormat | None, out: str | None, color: Color, quiet: bool = False) -> Delivery:
-        """Decide where a plan goes, and leave with a usage error now if it cannot be written there."""
+    def of(
+        cls, chosen: PlanFormat | None, out: str | None, color: Color, quiet: bool = False, read: Iterable[str] = ()
+    ) -> Delivery:
+        """Decide where a plan goes, and leave with a usage error now if it cannot be written there, or is `read` there.
+
+        Beside a file the table is printed, unless a format is chosen, which is that of the file, or little is to be said.
+        """
         if out is None or not is_file(out):
             return cls(chosen or PlanFormat.TABLE, None, PlanFormat.TABLE, color, quiet)
         saved, file = format_of(out, chosen), Path(out)
-        check_writable(file)
-        return cls(PlanFormat.TABLE if chosen is None else None, file, saved, color, quiet)
+        check_writable(file, read)
+        return cls(PlanFormat.TABLE if chosen is None and not quiet else None, file, saved, color, quiet)
 
     @property
     def is_page(self) -> bool:
@@ -56,10 +61,13 @@ class Delivery:
             answer(render(plan, self.shown, origin))
 
 
-def check_out(out: str | None) -> None:
-    """Leave with a usage error, before any work is done, when the answer cannot be saved where it is asked for."""
+def check_out(out: str | None, read: Iterable[str] = ()) -> None:
+    """Leave with a usage error, before any work is done, when the answer cannot be saved where it is asked for.
+
+    Files that are `read` are not overwritten.
+    """
     if out is not None and is_file(out):
-        check_writable(Path(out))
+        check_writable(Path(out), read)
 
 
 def hand_over(out: str | None, color: Color, quiet: bool, text: Callable[[bool, int | None], str]) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from planner.cli.delivery import check_out, hand_over
 from planner.cli.exits import ExitCode, first_of
-from planner.cli.inputs import catalog_for, read_either, read_policies, refuse, report
+from planner.cli.inputs import catalog_for, policies_at, read_either, read_policies, refuse, report
 from planner.cli.options import (
     AsOfOption,
     CatalogOption,
@@ -86,8 +86,9 @@ def diff(
     from planner.pipeline import Options
     from planner.review.diff import compare, policy_edits
 
-    check_out(out)
-    files = {Path(path): _format_of(path) for path in save_as or []}
+    given = [path for path in (old, new, *(policies or [])) if path is not None]
+    check_out(out, given)
+    files = {Path(path): _format_of(path, given) for path in save_as or []}
     after = new if new is not None else _work_tree(old)
     options = Options(
         as_of=day("--as-of", as_of),
@@ -98,8 +99,9 @@ def diff(
     try:
         sides = _Sides(catalog, policies or [], quiet)
         before, now, options = sides.of(old, after, options)
-        found = compare(before, now, options, explains=explain, tell=sides.tell)
-        edits = policy_edits(before, now)
+        earlier = policies_at(old, policies or [], beside=after)
+        found = compare(before, now, options, earlier, explains=explain, tell=sides.tell)
+        edits = policy_edits(before, now, options, earlier)
     except DiagnosticError as error:
         refuse(error.diagnostics)
     hand_over(out, color, quiet, lambda colored, width: _text(found, edits, format, colored, width))
@@ -108,12 +110,12 @@ def diff(
     raise typer.Exit(first_of(_codes(found, detailed_exitcode)))
 
 
-def _format_of(path: str) -> DiffFormat:
-    """Return the format of a file by its ending. Leaves with a usage error where it cannot be written."""
+def _format_of(path: str, read: list[str]) -> DiffFormat:
+    """Return the format of a file by its ending. Leaves with a usage error where it cannot be written, or is `read`."""
     known = ENDINGS.get(Path(path).suffix.lower())
     if known is None:
         usage_error(f"--save: cannot tell the format of {path}: end it in {', '.join(ENDINGS)}")
-    check_writable(Path(path))
+    check_writable(Path(path), read)
     return known
 
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from planner.cli.delivery import check_out
 from planner.cli.inputs import read_plan, refuse
 from planner.cli.options import QuietOption, flag, is_file
 from planner.cli.plan_spec import check_fleet
-from planner.cli.streams import answer, check_writable, note, save, usage_error
+from planner.cli.streams import answer, note, save, usage_error
 
 if TYPE_CHECKING:
     from planner.export import Choices, Exported
@@ -53,8 +54,7 @@ def export(
     target = _target(to)
     if out is not None and out_dir is not None:
         usage_error("--out-dir: give it or --out, not both")
-    if out is not None and is_file(out):
-        check_writable(Path(out))
+    check_out(out, [plan])
     try:
         saved = read_plan(plan)
         check_fleet(saved, plan, "export")
@@ -83,6 +83,7 @@ def _target(name: str) -> Target:
 def _choices(plan: Plan, target: Target, pools: list[str], images: list[str], checkpoints: list[str]) -> Choices:
     """Read the flags that name pools. Leaves with a usage error for pools that the plan does not have."""
     from planner.export import Choices
+    from planner.export.choices import is_image
 
     known = [p.name for p in plan.pools]
     if pools and not target.engines:
@@ -94,6 +95,8 @@ def _choices(plan: Plan, target: Target, pools: list[str], images: list[str], ch
     image_of: dict[str, str] = {}
     for text in images:
         owners, image = _named(text, plan)
+        if not is_image(image):
+            usage_error(_no_image(text, image, plan))
         of_all |= set() if owners else {image}
         image_of |= dict.fromkeys(owners, image)
     if len(of_all) > 1:
@@ -108,6 +111,15 @@ def _choices(plan: Plan, target: Target, pools: list[str], images: list[str], ch
             )
         weights |= dict.fromkeys(owners, found)
     return Choices(next(iter(of_all), None), image_of, weights, frozenset(pools))
+
+
+def _no_image(text: str, image: str, plan: Plan) -> str:
+    """Say what is wrong with a value of --image: who it is for where that is no name of the plan, or else the image."""
+    name, sign, _ = text.partition("=")
+    if sign and image == text:
+        names = ", ".join(dict.fromkeys([*(p.name for p in plan.pools), *(p.model for p in plan.pools)]))
+        return f"--image: the plan has no pool or model `{name}`; it has {names}"
+    return f"--image: `{image}` is no image; write [NAME=][HOST/]PATH[:TAG][@DIGEST], such as chat=vllm/vllm-openai:v0.33.0"
 
 
 def _named(text: str, plan: Plan) -> tuple[tuple[str, ...], str]:

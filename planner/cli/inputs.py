@@ -136,6 +136,39 @@ def read_policies(paths: Sequence[str], catalog: Catalog, quiet: bool = False) -
     return tuple(found)
 
 
+def policies_at(old: str, paths: Sequence[str], beside: str | None = None) -> tuple[PlacedPolicy, ...]:
+    """Return the policies of files as they were at the revision that `old` names, for a change not to loosen its own.
+
+    None where `old` is no revision, and of files that its repository did not have; `beside` as for `located`. Files that
+    were no policies then are told and left out. Leaves with a usage error where one was there and cannot be read.
+    """
+    if not is_reference(old):
+        return ()
+    from planner.policy import placed
+    from planner.revision.path import earlier_file
+    from planner.source import MAX_SOURCE_BYTES, source_of
+    from planner.spec import load_policies
+
+    found: list[PlacedPolicy] = []
+    for path in (path for path in paths if path != STANDARD):
+        try:
+            file = earlier_file(old, path, None if beside == STANDARD else beside)
+            if file is None:
+                continue
+            with file.open("rb") as opened:
+                source = source_of(opened.read(MAX_SOURCE_BYTES + 1), str(file))
+        except RevisionError as error:
+            usage_error(f"{old}: {error}")
+        except OSError as error:
+            usage_error(f"cannot read {file}: {error.strerror or error}")
+        loaded = load_policies(source.text or "", source.path)
+        if loaded.policies is None:
+            note(f"planner: {source.path} is no file of policies, so that only {path} as it is now counts")
+        else:
+            found += placed(loaded.policies, loaded.path)
+    return tuple(found)
+
+
 def catalog_for(loaded: LoadedSpec, folder: Path | None) -> Catalog:
     """Open the catalog for a spec. Raises `DiagnosticError` for what is wrong with it."""
     from planner.candidates.references import open_catalog

@@ -33,7 +33,7 @@ def show(
     """
     from planner.diagnostics import DiagnosticError
 
-    delivery = Delivery.of(format, out, color, quiet)
+    delivery = Delivery.of(format, out, color, quiet, read=[plan, *([spec] if spec else [])])
     check_sensitivities(sensitivities, delivery)
     try:
         saved = read_plan(plan)

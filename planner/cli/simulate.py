@@ -121,7 +121,7 @@ def simulate(
 
     if fail_pool and fail_at is None:
         usage_error("--fail-pool: it says where --fail-at happens; give both")
-    check_out(out)
+    check_out(out, [plan, *([spec] if spec else []), *(given.rpartition("=")[2] for given in trace or [])])
     try:
         saved = read_plan(plan)
         check_fleet(saved, plan, "replay")

@@ -123,10 +123,11 @@ def solve(
 
     Example: planner solve specs/prod.yaml
     """
-    delivery = Delivery.of(format, out, color, quiet)
+    read = [spec, *(policies or [])]  # and not the plan of --prefer, which the new one may replace
+    delivery = Delivery.of(format, out, color, quiet, read)
     check_sensitivities(sensitivities, delivery)
     if write_lp is not None:
-        check_writable(write_lp)
+        check_writable(write_lp, read)
     flags = _Flags(
         day("--as-of", as_of),
         quantity("--gap", gap, "share"),

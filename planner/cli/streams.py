@@ -7,6 +7,7 @@ import io
 import os
 import stat
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn, TextIO
 
@@ -61,12 +62,22 @@ def usage_error(message: str) -> NoReturn:
     raise typer.Exit(ExitCode.USAGE)
 
 
-def check_writable(path: Path) -> None:
-    """Leave with a usage error, before any work is done, when a file cannot be written at `path`."""
+def check_writable(path: Path, read: Iterable[str] = ()) -> None:
+    """Leave with a usage error, before any work is done, when a file cannot be written at `path`, or is one that is `read`."""
     if path.is_dir():
         usage_error(f"cannot write {path}: it is a folder")
     if not path.parent.is_dir():
         usage_error(f"cannot write {path}: there is no folder {path.parent}")
+    if any(_is_same(path, other) for other in read):
+        usage_error(f"cannot write {path}: it is one of the files that are read")
+
+
+def _is_same(path: Path, read: str) -> bool:
+    """Tell whether both are one file that is there, links followed."""
+    try:
+        return read != STANDARD and path.is_file() and path.samefile(read)
+    except OSError:
+        return False
 
 
 def save(path: Path, text: str) -> None:

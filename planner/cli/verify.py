@@ -64,11 +64,11 @@ def verify(
 
     if not plans and spec is None:
         usage_error("what is to be verified? Give plans, or with --spec a spec that says what is deployed")
-    check_out(out)
     on = day("--as-of", as_of)
     subjects: list[str | FilePath | None] = (
         [*files_meant(plans, PLAN_ENDINGS, "saved plan (*.plan.json)")] if plans else [None]
     )
+    check_out(out, [*(str(path) for path in (*subjects, spec) if path is not None), *(policies or [])])
     found: list[Verification] = []
     failed: list[ExitCode] = []
     for path in subjects:  # one that cannot be read keeps the others from nothing

@@ -128,6 +128,7 @@ def _launch(pool: Pool, engine: Engine, checkpoint: str | None) -> Launch:
     raise Unsupported(
         reason,
         f"name one with `--checkpoint {pool.name}=ORG/REPOSITORY`, or in the spec under models.{pool.model}.checkpoints",
+        f"or plan without this format: models.{pool.model}.weights lists those to pick from",
         code="export/no-checkpoint",
     )
 

@@ -24,6 +24,8 @@ UNDECIDED = (
     "what routes requests to the pools",
 )
 
+MODEL_LABEL, INSTANCE_LABEL = "app.kubernetes.io/name", "app.kubernetes.io/instance"
+"""Labels that find the pods of a model, and those of a pool at a place."""
 REGION, INSTANCE = "topology.kubernetes.io/region", "node.kubernetes.io/instance-type"
 LABELLED = ("aws", "gcp", "azure")
 """Clouds whose nodes carry region and instance type under the names that the catalog uses."""
@@ -152,8 +154,8 @@ def renamed(placed: Iterable[PlacedPool], served_name: Callable[[str], str]) -> 
 def selector(placed: PlacedPool) -> dict[str, str]:
     """Return the labels that find the pods of a pool at a place."""
     return {
-        "app.kubernetes.io/name": dns_name(placed.pool.model, LONGEST_LABEL),
-        "app.kubernetes.io/instance": placed.name,
+        MODEL_LABEL: dns_name(placed.pool.model, LONGEST_LABEL),
+        INSTANCE_LABEL: placed.name,
     }
 
 

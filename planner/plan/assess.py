@@ -160,6 +160,21 @@ def load_pools(
     return LoadedPools(pairs, mixes, batch_at(pairs, np.minimum(rate, limit)), rate / limit)
 
 
+def stable_factors(
+    model: ResolvedModel,
+    workloads: Mapping[str, ResolvedWorkload],
+    pools: Sequence[PoolLoad],
+    constants: SpeedConstants,
+) -> list[float]:
+    """Return, for every pool of one model, the multiple of its traffic from which on its queues grow without end.
+
+    Slots are those of the pool's own batch cap here: what waits for one waits, whatever the engine could hold.
+    """
+    pairs = load_pools(model, workloads, pools, constants).pairs
+    bearable = UTILIZATION_GUARD * saturation(pairs).requests_per_s
+    return [float(b) / _rate_per_replica(workloads, p) for b, p in zip(bearable, pools, strict=True)]
+
+
 def _mixture(workloads: Mapping[str, ResolvedWorkload], rates: Mapping[str, float]) -> ResolvedWorkload:
     names = sorted(rates)
     return mixture([workloads[n] for n in names], [rates[n] for n in names])

@@ -232,12 +232,14 @@ def _row_loads(problem: FleetProblem, draft: PoolDraft) -> tuple[float, ...]:
 def _rows(problem: FleetProblem, draft: PoolDraft) -> tuple[RowLoad, ...]:
     """Return the load of each capacity row in its own unit, over all replicas and GPUs of a pool."""
     column = problem.column(draft.candidate.name)
-    gpus = column.gpus / draft.candidate.shape.layout.attention_data  # of the GPUs that a figure stands for
+    layout = draft.candidate.shape.layout
+    # A KV pool is that of all groups, and a rate that of all stages, which a step passes one after the other.
+    pools, rates = column.gpus / layout.attention_data, column.gpus / layout.pipeline
     per_replica = (
-        ("GB", column.kv_pool_bytes * gpus / 1e9),
+        ("GB", column.kv_pool_bytes * pools / 1e9),
         ("slots", column.batch_slots),
-        ("GB/s", column.bandwidth_bytes_per_s * gpus / 1e9),
-        ("TFLOP/s", column.flops_per_s * gpus / 1e12),
+        ("GB/s", column.bandwidth_bytes_per_s * rates / 1e9),
+        ("TFLOP/s", column.flops_per_s * rates / 1e12),
         ("replicas", 1.0),
     )
     found = zip(CAPACITY_ROWS, per_replica, _row_loads(problem, draft), strict=True)

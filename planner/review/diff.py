@@ -48,11 +48,19 @@ def planned_side(label: str, prepared: Prepared, options: Options, old: Side | N
     return Side(label, make_plan(prepared, options), prepared)
 
 
-def compare(old: Side, new: Side, options: Options, *, explains: bool = True, tell: Tell = quietly) -> Difference:
+def compare(
+    old: Side,
+    new: Side,
+    options: Options,
+    earlier: Sequence[PlacedPolicy] = (),
+    *,
+    explains: bool = True,
+    tell: Tell = quietly,
+) -> Difference:
     """Return how the plan of one side differs from that of the other, judged by the policies of both.
 
     With `explains`, and the specs of both sides at hand, every cause is taken by itself to see what it does. The policies
-    of `options` count beside those of the specs.
+    of `options` count beside those of the specs, and `earlier` ones, those of the same files as they were on the old side.
     """
     steps = _steps(old, new, options, explains, tell)
     causes = _causes(steps) if _has_specs(old, new) else _listed(old, new)
@@ -83,8 +91,8 @@ def compare(old: Side, new: Side, options: Options, *, explains: bool = True, te
         pools=pools,
         nodes=nodes,
         workloads=workloads,
-        policies=_judged(old, new, options),
-        policy_edits=tuple(_edit(each) for each in policy_edits(old, new)),
+        policies=_judged(old, new, options, earlier),
+        policy_edits=tuple(_edit(each) for each in policy_edits(old, new, options, earlier)),
         preferred=new.plan.preferred,
         infeasible=new.plan.infeasible,
         unsolved=new.plan.unsolved,
@@ -112,18 +120,19 @@ def _summary(side: Side) -> SideSummary:
     )
 
 
-def policy_edits(old: Side, new: Side) -> tuple[PolicyEdit, ...]:
-    """Return what became of the policies from one spec to the other, none where one is not at hand."""
-    if old.prepared is None or new.prepared is None:
-        return ()
-    return edits(_policies(old, old.label), _policies(new))
+def policy_edits(
+    old: Side, new: Side, options: Options, earlier: Sequence[PlacedPolicy] = ()
+) -> tuple[PolicyEdit, ...]:
+    """Return what became of the policies from one spec to the other, where both are at hand, and of those of files."""
+    own = edits(_policies(old, old.label), _policies(new)) if old.prepared and new.prepared else ()
+    return (*own, *(edits(earlier, options.policies) if earlier else ()))
 
 
 def _policies(side: Side, file: str | None = None) -> tuple[PlacedPolicy, ...]:
     return () if side.prepared is None else placed(side.prepared.spec.policies, file)
 
 
-def _judged(old: Side, new: Side, options: Options) -> tuple[PolicyResult, ...]:
+def _judged(old: Side, new: Side, options: Options, earlier: Sequence[PlacedPolicy]) -> tuple[PolicyResult, ...]:
     """Judge the new plan by the policies of both sides and of the options, the cost of the old one as its baseline.
 
     On the later day of both, so that a change cannot turn the clock back. Of a saved plan without its spec, the outcomes that
@@ -139,7 +148,8 @@ def _judged(old: Side, new: Side, options: Options) -> tuple[PolicyResult, ...]:
     before = old.plan.objective
     day = options.as_of or max(date.fromisoformat(side.plan.as_of) for side in (old, new))
     facts = PlanFacts(new.plan, at_hand.catalog, day, None if before is None else before.usd_per_month)
-    judged = evaluate((*both_sides(_policies(old, old.label), _policies(new)), *options.policies), facts)
+    owned = both_sides(earlier, options.policies)
+    judged = evaluate((*both_sides(_policies(old, old.label), _policies(new)), *owned), facts)
     return (*judged, *saved)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -145,14 +146,33 @@ def open_reference(text: str, beside: str | None = None) -> RevisionPath:
     Raises:
         RevisionError: there is no git, no repository, no such commit, or nothing at that path.
     """
-    reference, path = parse_reference(text), None
-    if beside is None or is_reference(beside):
-        repository = Repository.holding(Path())
-        path = parse_reference(beside).path if beside is not None else None
-    else:
-        repository = Repository.holding(Path(beside).parent)
-        path = repository.prefix + Path(beside).name
+    reference, repository, path = parse_reference(text), _repository(beside), None
+    if beside is not None:
+        path = parse_reference(beside).path if is_reference(beside) else repository.prefix + Path(beside).name
     return _open(repository, reference.ref, reference.path or path)
+
+
+def earlier_file(text: str, path: str, beside: str | None = None) -> RevisionPath | None:
+    """Return another file of the repository as it was at the revision of a reference, None where there was none.
+
+    `path` is a reference too, or a file on disk, whose place counts and not what links on the way to it lead to: a change
+    could set these. It is None for a file outside of the repository as well. `beside` as for `open_reference`.
+
+    Raises:
+        RevisionError: there is no git, no repository, or no such commit.
+    """
+    repository, ref = _repository(beside), parse_reference(text).ref
+    top = RevisionPath(Tree(repository, repository.commit(ref)), ref)
+    if is_reference(path):
+        place = parse_reference(path).path or os.pardir
+    else:
+        place = repository.prefix + os.path.relpath(path, repository.folder)
+    found = top / place
+    return found if not found.is_outside and found.exists() else None
+
+
+def _repository(beside: str | None) -> Repository:
+    return Repository.holding(Path() if beside is None or is_reference(beside) else Path(beside).parent)
 
 
 def _open(repository: Repository, ref: str, path: str | None) -> RevisionPath:

@@ -11,6 +11,7 @@ from planner.physics.lengths import is_surely_within, joint_share_above
 from planner.source import Document, YamlPath, nearest
 from planner.spec.fields import is_name
 from planner.spec.fleet import FleetSpec
+from planner.spec.readers import LONGEST_TEXT
 from planner.spec.refuse import quoted
 from planner.spec.vocabulary import DEFAULT_MAX_MODEL_LEN_TOKENS, SPOT
 from planner.spec.workload import WorkloadSpec
@@ -77,8 +78,15 @@ def _check_own_names(section: str, named: Mapping[str, Any], document: Document)
                 "spec/bad-text",
                 f"{quoted(name)} cannot be a name",
                 document.span((section, name), key=True),
-                label="use letters, digits, spaces and . _ : / + @ -",
+                label=_name_rule(name),
             )
+
+
+def _name_rule(name: str) -> str:
+    """Say what a name that is none has to be."""
+    if len(name) > LONGEST_TEXT:
+        return f"use up to {LONGEST_TEXT} characters"
+    return "start with a letter, a digit or _, and go on with letters, digits, spaces and . _ : / + @ -"
 
 
 def _check_models_named(models: Mapping[str, Any], document: Document) -> Iterator[Diagnostic]:

@@ -1,25 +1,23 @@
-"""Where the mean step of every pool lies on the roofline of its GPU: FLOPs, bytes and what is reached of either peak."""
+"""Where every pool lies on the roofline of its GPU: the FLOP/s and bytes/s that its planned load takes of either peak."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
+from planner.physics.types import Device
+from planner.plan.schema import Plan, Pool
 
-from planner.candidates.types import CandidateTable
-from planner.physics.constants import SpeedConstants
-from planner.physics.latency import throughput
-from planner.physics.speed import step_bytes, step_flops
-from planner.plan.assess import PoolLoad, load_pools, mean_step
+GIGA = 1e9
+TERA = 1e12
 
 
 @dataclass(frozen=True)
 class OperatingPoint:
-    """One GPU of a pool in the mean step at the planned load, prompts included.
+    """One GPU of a pool at the planned load, averaged over time: what rows of the plan say, by GPU.
 
-    `flop_per_byte` is the intensity of the step; `flops_per_s` and `bytes_per_s` are what the step reaches, predicted
-    with the confidence factor. `peaks` are the datasheet peaks of the GPU in FLOP/s by format, `bandwidth` its own.
+    `bytes_per_s` and `flops_per_s` are the load of the rows `bandwidth_ceiling` and `compute_ceiling`, `flop_per_byte` the
+    intensity that follows. `peaks` are the datasheet peaks of the GPU in FLOP/s by format, `bandwidth_bytes_per_s` its own.
     """
 
     pool: str
@@ -35,33 +33,24 @@ class OperatingPoint:
         return min(max(self.peaks.values()), self.bandwidth_bytes_per_s * flop_per_byte)
 
 
-def operating_points(
-    table: CandidateTable, loads: Sequence[PoolLoad], constants: SpeedConstants
-) -> tuple[OperatingPoint, ...]:
-    """Return the point of every pool, by name.
+def operating_points(plan: Plan, devices: Mapping[str, Device]) -> tuple[OperatingPoint, ...]:
+    """Return the points of the pools, by name, given their devices. Pools that decode nothing stream nothing and have none."""
+    points = (_point(pool, devices[pool.name]) for pool in sorted(plan.pools, key=lambda p: p.name))
+    return tuple(point for point in points if point is not None)
 
-    A step of a pipeline passes all stages while `streams` of them are under way, so that one GPU does its share of that.
-    """
-    found: list[OperatingPoint] = []
-    for model in sorted({load.shape.model for load in loads}):
-        own = [load for load in loads if load.shape.model == model]
-        at = load_pools(table.models[model], table.workloads, own, constants)
-        tokens, sequences, context, prefill, length = mean_step(at.pairs, at.mixes, at.batch)
-        flops = np.asarray(step_flops(at.pairs.step, tokens, sequences, context, prefill, length))
-        streamed = np.asarray(step_bytes(at.pairs.step, tokens, sequences, context))
-        stages = np.array([float(load.shape.layout.pipeline) for load in own])
-        seconds = throughput(at.pairs, at.batch).mean_step_s * stages / np.asarray(at.pairs.step.streams)
-        for i, load in enumerate(own):
-            device = load.shape.device
-            found.append(
-                OperatingPoint(
-                    pool=load.name,
-                    gpu=load.shape.gpu,
-                    flop_per_byte=float(flops[i] / streamed[i]),
-                    flops_per_s=float(flops[i] / seconds[i]),
-                    bytes_per_s=float(streamed[i] / seconds[i]),
-                    peaks=device.flops,
-                    bandwidth_bytes_per_s=device.bandwidth_bytes_per_s,
-                )
-            )
-    return tuple(sorted(found, key=lambda point: point.pool))
+
+def _point(pool: Pool, device: Device) -> OperatingPoint | None:
+    used = {row.row: row.used / pool.gpus for row in pool.rows}
+    streamed = used.get("bandwidth_ceiling", 0.0) * GIGA
+    computed = used.get("compute_ceiling", 0.0) * TERA
+    if streamed <= 0.0:
+        return None
+    return OperatingPoint(
+        pool=pool.name,
+        gpu=pool.gpu,
+        flop_per_byte=computed / streamed,
+        flops_per_s=computed,
+        bytes_per_s=streamed,
+        peaks=device.flops,
+        bandwidth_bytes_per_s=device.bandwidth_bytes_per_s,
+    )

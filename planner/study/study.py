@@ -49,7 +49,7 @@ def study_of(prepared: Prepared, plan: Plan, sensitivities: Sequence[Sensitivity
     return Study(
         catalog_date=prepared.catalog.newest_price_date().isoformat(),
         curves=curves_of(table, loads, constants),
-        points=operating_points(table, loads, constants),
+        points=operating_points(plan, {load.name: load.shape.device for load in loads}),
         considered=considered(plan, table),
         hours=hours if len(hours.periods) > 1 else None,
         rows=_rows(spec, table, prepared.catalog) if plan.demand_by_period is None else {},

@@ -113,6 +113,13 @@ def test_images_and_checkpoints_go_by_pool_by_model_or_for_all(plan: Path) -> No
         (("--to", "vllm", "--checkpoint", "org/own"), "say whose weights `org/own` are, as `chat-1=ORG/REPOSITORY`"),
         (("--to", "vllm", "--checkpoint", "chat-1="), "say whose weights"),
         (("--to", "vllm", "--image", "a", "--image", "b"), "two images for all pools"),
+        (
+            ("--to", "vllm", "--image", "nope=i:1"),
+            "no pool or model `nope`; it has chat-1, chat-2, code-1, code-2, reason",
+        ),
+        (("--to", "vllm", "--image", "=x"), "no pool or model ``; it has chat-1"),
+        (("--to", "vllm", "--image", "chat= "), "` ` is no image"),
+        (("--to", "vllm", "--image", 'x y"z'), "is no image; write [NAME=][HOST/]PATH"),
         (("--to", "vllm", "-o", "x.sh", "--out-dir", "x"), "give it or --out, not both"),
         (("--to", "vllm", "-o", "/no/such/folder/x.sh"), "there is no folder"),
         ((), "missing option '--to'"),

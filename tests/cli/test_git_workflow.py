@@ -169,6 +169,28 @@ def test_a_file_of_policies_judges_both(on: Repository, tmp_path: Path) -> None:
     assert "::error title=policy::slow: max_monthly_cost_increase is " in done.out
 
 
+def test_a_file_of_policies_in_the_checkout_cannot_be_loosened_either(on: Repository) -> None:
+    """It is judged as it was on the old side too, and its edit is told."""
+    switch(on, "main")
+    on.git("switch", "--quiet", "--create", "ruled", "main")
+    on.write("org.yaml", "policies: [{max_monthly_cost: 2000 USD, id: cap}]\n")
+    on.commit()
+    on.write(SPEC, GROWN)
+    on.write("org.yaml", "policies: [{max_monthly_cost: 90000 USD, id: cap}]\n")
+    try:
+        done = run("diff", "git:ruled", SPEC, "--quiet", "--policies", "org.yaml", "--format", "json")
+        again = run("diff", "git:ruled", SPEC, "--policies", "org.yaml", "--save", "org.json", "--out", SPEC)
+    finally:
+        on.git("checkout", "--quiet", "--", ".")
+
+    assert done.code == 5
+    told = json.loads(done.out)
+    assert [p["outcome"] for p in told["policies"]] == ["ok", "deny"]
+    assert [(e["id"], e["loosens"]) for e in told["policy_edits"]] == [("cap", True)]
+    assert again.code == 64
+    assert "is one of the files that are read" in again.err
+
+
 def test_diff_of_a_plan_with_a_spec_knows_the_spec_of_the_plan(on: Repository) -> None:
     """The spec of a committed plan is that of its commit, so the changed line is named, not only the demand."""
     switch(on, "growth")

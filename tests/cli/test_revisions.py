@@ -12,7 +12,7 @@ from cli_run import ROOT, TINY, WRONG, run
 from git_repository import NEEDS_GIT, Repository
 
 from planner.candidates.configs import config_models
-from planner.cli.inputs import catalog_for, read_plan, read_spec
+from planner.cli.inputs import catalog_for, policies_at, read_plan, read_spec
 from planner.explain.written import with_changes
 from planner.pipeline import spec_digest
 
@@ -241,3 +241,64 @@ def test_a_config_above_the_folder_of_the_spec_is_refused(repository: Repository
 
     assert done.code == 1
     assert " --> git:main:specs/out.yaml:4:18\n" in done.out
+
+
+CAPPED = "policies: [{max_gap: 1 %, id: gap}, {max_monthly_cost: 10 USD}]\n"
+LOOSE = "policies: [{max_gap: 50 %, id: gap}]\n"
+
+
+@pytest.fixture
+def loosened(repository: Repository) -> Repository:
+    """A repository whose work tree has looser policies than its branch `main`."""
+    repository.write("org/policies.yaml", CAPPED)
+    repository.commit()
+    repository.write("org/policies.yaml", LOOSE)
+    return repository
+
+
+def test_policies_of_files_are_known_as_they_were(loosened: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = policies_at("git:main:specs/tiny.yaml", ["org/policies.yaml"])
+
+    assert [(p.policy.label, p.path, p.file) for p in before] == [
+        ("gap", "policies[0]", "git:main:org/policies.yaml"),
+        ("max_monthly_cost", "policies[1]", "git:main:org/policies.yaml"),
+    ]
+    for path in (
+        str(loosened.folder / "org/policies.yaml"),
+        "./org/../org/policies.yaml",
+        "git:HEAD:org/policies.yaml",
+    ):
+        assert policies_at("git:main", [path]) == before
+    monkeypatch.chdir(loosened.folder / "org")
+    assert policies_at("git:main", ["policies.yaml"], beside="../specs/tiny.yaml") == before
+    monkeypatch.chdir(loosened.folder.parent)
+    assert policies_at("git:main", ["work/org/policies.yaml"], beside="work/specs/tiny.yaml") == before
+
+
+def test_a_folder_that_a_change_turns_into_a_link_hides_no_policies(loosened: Repository) -> None:
+    before = policies_at("git:main", ["org/policies.yaml"])
+    (loosened.folder / "org").rename(loosened.folder / "loose")
+    (loosened.folder / "org").symlink_to("loose")
+
+    assert policies_at("git:main", ["org/policies.yaml"]) == before != ()
+
+
+def test_files_that_a_repository_did_not_have_bring_no_policies(loosened: Repository, tmp_path: Path) -> None:
+    owned = tmp_path / "owned.yaml"
+    owned.write_text(CAPPED, encoding="utf-8")
+    loosened.write("org/new.yaml", CAPPED)
+
+    assert policies_at("git:main", [str(owned), "org/new.yaml", "-", "git:main"]) == ()
+    assert policies_at("specs/tiny.yaml", ["org/policies.yaml"]) == ()
+
+
+def test_what_was_no_file_of_policies_is_told(loosened: Repository, capsys: pytest.CaptureFixture[str]) -> None:
+    loosened.write("org/policies.yaml", "policies: [{max_gap: none}]\n")
+    loosened.commit()
+
+    assert policies_at("git:main", ["org/policies.yaml"]) == ()
+    assert "git:main:org/policies.yaml is no file of policies" in capsys.readouterr().err
+    loosened.stage_link("org/linked.yaml", "policies.yaml")
+    with pytest.raises(typer.Exit):
+        policies_at("git:main", ["org/linked.yaml"])
+    assert "symbolic link" in capsys.readouterr().err

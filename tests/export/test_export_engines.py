@@ -84,6 +84,9 @@ def test_data_parallel_attention_is_counted_as_each_engine_counts_it() -> None:
     assert (theirs["--tensor-parallel-size"], theirs["--data-parallel-size"]) == ("8", "4")
     assert theirs["--enable-dp-attention"] == ""
     assert (theirs["--expert-parallel-size"], theirs["--max-running-requests"]) == ("8", "111")
+    # SGLang divides this by its ranks; each of them is planned to cut prompts at 8192 tokens, as those of vLLM do.
+    assert (ours["--max-num-batched-tokens"], theirs["--chunked-prefill-size"]) == ("8192", "32768")
+    assert theirs["--max-prefill-tokens"] == "8192"
 
 
 @pytest.mark.parametrize(

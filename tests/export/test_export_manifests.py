@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from functools import cache
+from math import ceil
 from shlex import split
 from typing import Any
 
@@ -13,8 +15,11 @@ import jsonschema
 import pytest
 import yaml
 from export_plans import DATA, HOSTILE, chat, exported, objects, of_pools, over_nodes, places, prod
+from hypothesis import given
+from hypothesis import strategies as st
 
 from planner.export.names import LONGEST, dns_name, unique_names
+from planner.export.targets.kubernetes import target_batch
 from planner.plan.schema import NodePlan, Plan
 
 SCHEMAS = json.loads((DATA / "manifests" / "schemas.json").read_text(encoding="utf-8"))
@@ -119,13 +124,51 @@ def test_pools_without_spares_have_no_disruption_budget() -> None:
     assert [o["kind"] for o in objects(of_pools(chat(spare_replicas=0)), "kubernetes")] == ["Deployment", "Service"]
 
 
+def test_pools_of_a_model_share_the_disruption_budget_of_a_place() -> None:
+    """Spares cover the loss of any one pool: two budgets would let a drain take the spares of both at once."""
+    plan = of_pools(
+        chat(name="a", spare_replicas=2),
+        chat(name="b", spare_replicas=1),
+        chat(name="none", spare_replicas=0),
+        chat(name="far", placement=places(("aws", "us-east-1", 4))),
+        chat(name="other", model="other"),
+        over_nodes(spare_replicas=1),
+    )
+    budgets = [o for o in objects(plan, "kubernetes") if o["kind"] == "PodDisruptionBudget"]
+    found = {
+        tuple(o["spec"]["selector"]["matchExpressions"][0]["values"]): o["spec"]["maxUnavailable"] for o in budgets
+    }
+
+    assert found == {("a", "b"): 1, ("far",): 1, ("other",): 1}
+    assert budgets[0]["spec"]["selector"]["matchLabels"] == {"app.kubernetes.io/name": "chat"}
+    assert budgets[0]["metadata"]["annotations"]["llm-fleet-planner/pool"] == "a, b"
+
+
 def test_autoscalers_go_from_the_least_to_the_most_replicas_of_any_period() -> None:
     found = [o for o in objects(several(), "kubernetes") if o["kind"] == "HorizontalPodAutoscaler"]
     bounds = {o["metadata"]["name"]: (o["spec"]["minReplicas"], o["spec"]["maxReplicas"]) for o in found}
     batch = {o["spec"]["metrics"][0]["pods"]["target"]["averageValue"] for o in found}
 
     assert bounds == {"chat-2-gcp-us-central1": (1, 3), "idle": (1, 4), "giant": (1, 4)}
-    assert batch == {"23"}  # sequences at once that a replica is planned for
+    assert batch == {"18076m"}  # 22.9 sequences at once that a replica is planned for, by the factor of its band
+
+
+def test_a_pool_that_decodes_nothing_has_no_autoscaler() -> None:
+    plan = of_pools(chat(mean_batch=0.0, replicas_by_period={"day": 4, "night": 1}))
+
+    assert "HorizontalPodAutoscaler" not in {o["kind"] for o in objects(plan, "kubernetes")}
+    assert not any("custom metrics" in line for line in exported(plan, "kubernetes").notes)
+
+
+@given(batch=st.floats(0.001, 1e6), factor=st.floats(1.0, 3.0), replicas=st.integers(1, 10_000))
+def test_an_autoscaler_keeps_all_replicas_at_the_load_that_they_are_planned_for(
+    batch: float, factor: float, replicas: int
+) -> None:
+    pool = chat(mean_batch=batch * factor, band=chat().band.model_copy(update={"factor": factor}))
+    target = Fraction(int(target_batch(pool).removesuffix("m")), 1000)
+
+    for running in (batch * factor, batch):  # as planned, and on servers as fast as predicted
+        assert ceil(replicas * Fraction(running) / target) >= replicas
 
 
 def test_replicas_over_nodes_are_groups_of_a_leader_and_workers() -> None:

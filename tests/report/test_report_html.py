@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from base64 import b64encode
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -24,9 +25,11 @@ from planner.plan.schema import Plan
 from planner.report import html
 from planner.report.content import Lines, Origin, Table
 from planner.report.html.chapters import CHAPTERS, ELSEWHERE, chapters
-from planner.report.html.maths import formulas
+from planner.report.html.figures import latency
+from planner.report.html.maths import formulas, note
 from planner.report.html.svg import draw, legend, named
 from planner.report.sections import SECTIONS
+from planner.study import LimitCurve, PoolCurves
 
 LARGEST_BYTES = 1_000_000
 HOSTILE = f"</script>{START_TAG}<img src=x onerror=alert(1)>'\"`{{{{ 7*7 }}}}$x$\u202egnp"
@@ -174,6 +177,28 @@ def test_without_its_spec_a_page_says_what_is_left_out() -> None:
     assert any("was not at hand" in text for text in page.texts)
     assert "spec" not in page.values("id")
     assert len(page.scripts) == 2
+
+
+def test_numbers_of_rows_are_shown_or_missed() -> None:
+    prod = stored("prod")
+
+    assert "Those without rows" in note({"demand": 1}, prod)
+    assert "known only with the spec" in note({}, prod)
+    assert "3 periods together" in note(
+        {}, prod.model_copy(update={"demand_by_period": {}, "periods": 3 * prod.periods})
+    )
+
+
+def test_a_percentile_without_end_is_neither_drawn_nor_listed() -> None:
+    """Neither is a bound of the load where a pool is planned beyond it, as one that was kept may be."""
+    curve = LimitCurve("chat", "ttft_p95", 2.0, (1.0, 1.5, None))
+    study = prod_origin().study
+    assert study is not None
+    pool = PoolCurves("chat-2", 3.0, (1.0, 2.0, 3.0), (curve,))
+    (figure,) = latency(stored("prod"), replace(study, curves=(pool,)))
+
+    assert [row[-1] for row in figure.data.rows] == ["1 s", "1.5 s", "-"]
+    assert "nan" not in figure.svg.lower()
 
 
 def test_hostile_names_stay_text() -> None:

@@ -296,3 +296,18 @@ def test_crlf_files_have_the_same_places() -> None:
     unix, windows = load_spec(text, "f"), load_spec(text.replace("\n", "\r\n"), "f")
 
     assert codes(unix) == codes(windows) == [("spec/unknown-unit", 8, 23)]
+
+
+@pytest.mark.parametrize("name", ["-rf", "@", "../../x", " x", ""])
+def test_a_name_that_starts_wrong_is_told_how_names_start(name: str) -> None:
+    """The characters of these are all legal further on: a list of legal ones would not help."""
+    found = load_spec(f"version: 1\nfleet: f\nmodels:\n  '{name}': {{use: llama-3.1-8b}}\n", "f").diagnostics
+    labels = [d.label for d in found if "cannot be a name" in d.message]
+
+    assert labels == ["start with a letter, a digit or _, and go on with letters, digits, spaces and . _ : / + @ -"]
+
+
+def test_a_name_that_is_too_long_is_told_how_long_names_are() -> None:
+    found = load_spec(f"version: 1\nfleet: f\nmodels:\n  {'x' * 301}: {{use: llama-3.1-8b}}\n", "f").diagnostics
+
+    assert "use up to 300 characters" in [d.label for d in found]

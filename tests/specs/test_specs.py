@@ -20,6 +20,7 @@ from planner.plan.io import dump
 from planner.plan.schema import Plan, Pool
 from planner.report.table import render
 from planner.spec import load_spec
+from planner.study.roofline import operating_points
 
 ROOT = Path(__file__).parents[2]
 SPECS = ROOT / "specs"
@@ -109,6 +110,22 @@ def test_a_spec_is_solved_within_its_gap(name: str) -> None:
     assert plan.objective is not None
     assert plan.objective.gap <= prepared(name).spec.planning.gap
     assert sum(node.usd_per_hour for node in plan.nodes) == pytest.approx(plan.objective.usd_per_hour, rel=1e-12)
+
+
+@every_spec
+def test_no_pool_works_above_the_roof_of_its_gpu(name: str) -> None:
+    """Rows are over all GPUs of a pool: neither what they use nor what they offer is above the datasheet."""
+    plan, catalog = planned(name), prepared(name).catalog
+    devices = {p.name: catalog.gpu(p.gpu).device() for p in plan.pools}
+    points = operating_points(plan, devices)
+
+    assert [p.pool for p in points] == [p.name for p in plan.pools]
+    for pool, point in zip(plan.pools, points, strict=True):
+        device, rows = devices[pool.name], {r.row: r for r in pool.rows}
+        assert 0.0 < point.bytes_per_s < rows["bandwidth_ceiling"].available * 1e9 / pool.gpus
+        assert rows["bandwidth_ceiling"].available * 1e9 / pool.gpus <= device.bandwidth_bytes_per_s
+        assert rows["compute_ceiling"].available * 1e12 / pool.gpus <= max(device.flops.values())
+        assert 0.0 < point.flops_per_s < point.roof(point.flop_per_byte)
 
 
 @every_spec

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from planner.plan.io import load
 from planner.plan.schema import Plan
 from planner.spec import FleetSpec, load_spec
 from planner.study import Study, study_of
+from planner.study.roofline import operating_points
 
 TESTS = Path(__file__).parents[1]
 SPECS = TESTS.parent / "specs"
@@ -59,7 +62,25 @@ def test_curves_rise_with_the_load(study: Study) -> None:
         assert list(pool.rates) == sorted(set(pool.rates))
         for curve in pool.curves:
             assert len(curve.seconds) == len(pool.rates)
-            assert all(b >= a * (1.0 - 1e-6) for a, b in zip(curve.seconds, curve.seconds[1:], strict=False))
+            seconds = [s for s in curve.seconds if s is not None]
+            assert all(b >= a * (1.0 - 1e-6) for a, b in pairwise(seconds))
+
+
+def test_curves_end_where_queues_grow_without_end(plan: Plan, prepared: Prepared) -> None:
+    """The cap of a batch bounds what a pool bears: no value that saturation has left over is drawn beyond."""
+    capped = tuple(p.model_copy(update={"max_num_seqs": math.ceil(p.mean_batch) + 1}) for p in plan.pools)
+    broken = tuple(p.model_copy(update={"max_num_seqs": max(1, math.floor(p.mean_batch / 2))}) for p in plan.pools)
+    ends: list[list[float]] = []
+    for pools in (plan.pools, capped, broken):
+        study = study_of(prepared, plan.model_copy(update={"pools": pools}))
+        ends.append([rate for c in study.curves for rate in (c.rates[-1],)])
+        for pool in study.curves:
+            for curve in pool.curves:
+                borne = [s is not None for s in curve.seconds]
+                seconds = [s for s in curve.seconds if s is not None]
+                assert borne == sorted(borne, reverse=True)
+                assert len(set(seconds)) == len(seconds)
+    assert all(b < a for a, b in zip(*ends[:2], strict=True))
 
 
 def test_pools_without_limits_have_no_curve(plan: Plan, study: Study) -> None:
@@ -76,6 +97,22 @@ def test_points_lie_below_the_roof(plan: Plan, study: Study) -> None:
         assert point.bytes_per_s < point.bandwidth_bytes_per_s
         assert point.flops_per_s / point.bytes_per_s == pytest.approx(point.flop_per_byte)
         assert point.roof(1.0) == point.bandwidth_bytes_per_s
+
+
+def test_points_are_what_the_rows_of_the_plan_say_by_gpu(plan: Plan, study: Study) -> None:
+    for pool, point in zip(plan.pools, study.points, strict=True):
+        used = {row.row: row.used for row in pool.rows}
+        assert point.bytes_per_s * pool.gpus == pytest.approx(used["bandwidth_ceiling"] * 1e9)
+        assert point.flops_per_s * pool.gpus == pytest.approx(used["compute_ceiling"] * 1e12)
+
+
+def test_a_pool_that_streams_nothing_or_is_of_an_older_release_has_no_point(plan: Plan, prepared: Prepared) -> None:
+    device = prepared.catalog.gpu("H100-SXM-80GB").device()
+    pool = plan.pools[0]
+    idle = tuple(r.model_copy(update={"used": 0.0}) if r.row == "bandwidth_ceiling" else r for r in pool.rows)
+    for rows in ((), idle):
+        other = plan.model_copy(update={"pools": (pool.model_copy(update={"rows": rows}),)})
+        assert operating_points(other, {pool.name: device}) == ()
 
 
 def test_one_shape_is_considered_for_each_workload_and_gpu_type(plan: Plan, study: Study) -> None:

@@ -30,7 +30,8 @@ def _settings(launch: Launch) -> Settings:
     found = shared_settings(launch, pool.tensor_parallel * ranks, KV_CACHE, _on_load)
     if ranks > 1:
         found["attention_data"] = None
-    found["chunk"] = str(pool.max_num_batched_tokens) if serving.chunked_prefill else "-1"
+    # With data-parallel attention, each rank gets its share of this flag; prompts of the plan are cut at the whole number.
+    found["chunk"] = str(pool.max_num_batched_tokens * ranks) if serving.chunked_prefill else "-1"
     if not serving.prefix_caching:
         found["no_prefix_caching"] = None
     found["metrics"] = None

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 from latex2mathml.converter import convert
 from markupsafe import Markup
 
+from planner.plan.schema import Plan
 from planner.program.constraint import Constraint, all_constraints
 
 
@@ -28,6 +29,18 @@ def formulas(rows: Mapping[str, int]) -> list[Formula]:
     """Return every constraint, those that the program has first; `rows` counts them by name, empty where that is not known."""
     found = [_formula(c, rows.get(c.name) if rows else None) for c in all_constraints()]
     return sorted(found, key=lambda f: (f.rows == 0, f.name))
+
+
+def note(rows: Mapping[str, int], plan: Plan) -> str:
+    """Return what the numbers of rows say, or why there are none."""
+    if rows:
+        return "Those without rows do not apply to this spec."
+    if plan.demand_by_period is not None:
+        return (
+            f"How many rows each has is not counted: hours are planned in {len(plan.periods)} periods together, each with rows of its "
+            "own, and some join them."
+        )
+    return "How many rows each has is known only with the spec and the catalog."
 
 
 def _formula(constraint: Constraint, rows: int | None) -> Formula:

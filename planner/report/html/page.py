@@ -20,7 +20,7 @@ from planner.report import figures
 from planner.report.content import Excerpt, Lines, Origin
 from planner.report.diagnostics.full import render_full
 from planner.report.html.chapters import chapters
-from planner.report.html.maths import formulas
+from planner.report.html.maths import formulas, note
 from planner.report.rows import as_json
 from planner.report.sections.headline import headline
 from planner.study import Study
@@ -41,6 +41,7 @@ class Chip:
 def page(plan: Plan, origin: Origin | None) -> str:
     """Return a plan as an HTML page."""
     study = origin.study if origin is not None else None
+    rows = study.rows if study is not None else {}
     first = headline(plan)
     assert isinstance(first, Lines)
     script = _read("sort.js")
@@ -55,7 +56,8 @@ def page(plan: Plan, origin: Origin | None) -> str:
             money=_money(plan),
             facts=_facts(plan, origin),
             chapters=content,
-            formulas=formulas(study.rows if study is not None else {}),
+            formulas=formulas(rows),
+            formulas_note=note(rows, plan),
             sources=_sources(origin),
             place=_finder(origin),
             kind_of=lambda block: type(block).__name__,

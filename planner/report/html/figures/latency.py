@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 from matplotlib.axes import Axes
@@ -57,11 +58,15 @@ def _paint(axes: Axes, pool: PoolCurves, curves: list[LimitCurve]) -> None:
     for i, curve in enumerate(curves):
         color = SERIES[i % len(SERIES)]
         label = f"{short(curve.workload, 20)} {metric_name(curve.metric)}"
-        axes.plot(pool.rates, [s / scale for s in curve.seconds], color=color, label=named(label))
+        axes.plot(
+            pool.rates, [math.nan if s is None else s / scale for s in curve.seconds], color=color, label=named(label)
+        )
         axes.axhline(curve.limit_s / scale, color=color, linestyle=(0, (5, 3)), linewidth=1.0)
         limit = f"limit {figures.seconds(curve.limit_s)}"
         axes.annotate(limit, (0.0, curve.limit_s / scale), (2, 2), textcoords="offset points", fontsize=8)
-        axes.plot([pool.planned], [curve.seconds[at] / scale], "o", color=color, markersize=5)
+        planned = curve.seconds[at]
+        if planned is not None:
+            axes.plot([pool.planned], [planned / scale], "o", color=color, markersize=5)
     axes.axvline(pool.planned, color=MUTED, linewidth=0.8)
     axes.annotate("planned", (pool.planned, top / scale), (3, -9), textcoords="offset points", fontsize=8)
     axes.set_xlim(0.0, max(pool.rates))
@@ -74,7 +79,8 @@ def _paint(axes: Axes, pool: PoolCurves, curves: list[LimitCurve]) -> None:
 def _data(pool: PoolCurves, curves: list[LimitCurve], title: str) -> Table:
     columns = numbers("req/s", *(f"{figures.visible(c.workload)} {metric_name(c.metric)}" for c in curves))
     rows = tuple(
-        (figures.number(rate), *(figures.seconds(c.seconds[i]) for c in curves)) for i, rate in enumerate(pool.rates)
+        (figures.number(rate), *("-" if (s := c.seconds[i]) is None else figures.seconds(s) for c in curves))
+        for i, rate in enumerate(pool.rates)
     )
     limits = ", ".join(
         f"{figures.visible(c.workload)} {metric_name(c.metric)} {figures.seconds(c.limit_s)}" for c in curves

@@ -16,9 +16,11 @@ from planner.study import OperatingPoint, Study
 TERA = 1e12
 MOST_NAMED = 8
 _MARKERS = "osD^vPX*"
+_ROOM = 4.0
+"""How far the chart goes beyond the last ridge, so that the peaks have room for their names clear of the slope."""
 _NOTE = (
-    "One GPU in the mean step at the planned load, prompts included, as predicted with the confidence factor; the roof is that of "
-    "the datasheet. Few sequences at once, collectives and overheads keep a step below it."
+    "One GPU at the planned load, averaged over time: what the pool uses of bandwidth and compute in What is scarce, by GPU. The roof is "
+    "that of the datasheet. Latency limits, spares and kernels that reach less than the datasheet keep a pool below it."
 )
 
 
@@ -39,7 +41,7 @@ def _paint(axes: Axes, points: list[OperatingPoint]) -> None:
     gpu = points[0]
     ridges = [peak / gpu.bandwidth_bytes_per_s for peak in gpu.peaks.values()]
     low = 10.0 ** math.floor(math.log10(min(10.0, *(p.flop_per_byte for p in points))))
-    high = 10.0 ** math.ceil(math.log10(max(*ridges, 1000.0, *(p.flop_per_byte for p in points))))
+    high = 10.0 ** math.ceil(math.log10(max(_ROOM * max(ridges), *(p.flop_per_byte for p in points))))
     top = max(gpu.peaks.values())
     axes.plot(
         [low, top / gpu.bandwidth_bytes_per_s, high],
