@@ -57,7 +57,7 @@ def check(
     folder = catalog_folder(catalog)
     target = out if out is not None and is_file(str(out)) else None
     if target is not None:
-        check_writable(target, paths)
+        check_writable(target, map(str, paths))
     opener = OpenCatalogs()
     files = [check_file(path, folder, opener, stdin_filename) for path in paths]
     text = render(format, files)
