@@ -24,7 +24,6 @@ from planner.explain.causes import cause_of
 from planner.explain.change import Change
 from planner.explain.infeasible import explain_infeasible
 from planner.explain.trials import WAY_GAP, Trials, unserved
-from planner.explain.written import with_changes
 from planner.physics.constants import SpeedConstants
 from planner.plan.api import with_apis
 from planner.plan.audit import audit, in_words
@@ -61,6 +60,7 @@ from planner.simulate.periods import in_periods, named_as_planned
 from planner.simulate.run import check_traces
 from planner.solve.fleet import SolveLimits
 from planner.spec import FleetSpec, LoadedSpec
+from planner.spec.variants import with_texts
 
 NO_LIMIT = 1_000_000  # solves of variants that a user asks for one by one
 NO_FLEET = "no fleet meets the spec, neither this one nor another"
@@ -322,7 +322,7 @@ def _trials(prepared: Prepared, knowledge: Knowledge, options: Options, limits: 
 
     def read(changes: Sequence[Change]) -> FleetSpec | None:
         try:
-            changed = prepare(with_changes(prepared.loaded, changes), prepared.catalog)
+            changed = prepare(with_texts(prepared.loaded, ((c.path, c.to) for c in changes)), prepared.catalog)
         except DiagnosticError:
             return None
         return _dated(changed.spec, prepared.catalog, options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,7 +12,9 @@ from planner.diagnostics import Span
 from planner.pipeline import Prepared
 from planner.plan.io import sha256
 from planner.source import YamlPath
-from planner.spec import FleetSpec, LoadedSpec, load_spec
+from planner.source.edit import with_value
+from planner.spec import FleetSpec, LoadedSpec
+from planner.spec.variants import with_data
 
 WITHOUT_EFFECT = ("fleet", "policies", "requires_planner", "version", "catalog")
 """Keys at the top of a spec that change no fleet; policies are compared by themselves."""
@@ -69,8 +70,8 @@ def changed_spec(old: LoadedSpec, changes: Iterable[SpecChange]) -> LoadedSpec:
     """Return what is read from the old spec with some changes made in it."""
     tree: Any = _tree(old)
     for change in changes:
-        tree = _with(tree, change.names, change.new)
-    return load_spec(json.dumps(_data(tree), ensure_ascii=False), old.path, old.file)  # JSON is YAML
+        tree = with_value(tree, change.names, change.new)
+    return with_data(old, _data(tree))
 
 
 def catalog_changes(old: Prepared, new: Catalog) -> tuple[OtherChange, ...]:
@@ -159,17 +160,6 @@ def _changes(names: Names, old: Any, new: Any) -> Iterator[tuple[Names, Any, Any
             yield from _changes((*names, key), old.get(key), new.get(key))
     elif old != new:
         yield names, old, new
-
-
-def _with(tree: Any, names: Names, value: Any) -> Any:
-    """Return a tree with another value at a place, None to remove what is there."""
-    first, rest = names[0], names[1:]
-    own = tree if isinstance(tree, dict) else {}
-    if rest:
-        return {**own, first: _with(own.get(first), rest, value)}
-    if value is None:
-        return {k: v for k, v in own.items() if k != first}
-    return {**own, first: value}
 
 
 def _change(names: Names, old: Any, new: Any, before: LoadedSpec, after: LoadedSpec) -> SpecChange:
