@@ -10,6 +10,7 @@ import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from enum import Enum, auto
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
@@ -23,6 +24,8 @@ _CAN_FORK = (
     "fork" in multiprocessing.get_all_start_methods() and sys.platform != "darwin"
 )  # Apple's libraries forbid it
 
+_ALONE: ContextVar[bool] = ContextVar("_ALONE", default=False)
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -30,8 +33,10 @@ Result = TypeVar("Result")
 def workers_allowed() -> int:
     """Return how many processes may compute at once: `PLANNER_WORKERS`, else the processors this process may use.
 
-    Raises `DiagnosticError` when the variable is no whole number from 1 on.
+    One while `alone`. Raises `DiagnosticError` when the variable is no whole number from 1 on.
     """
+    if _ALONE.get():
+        return 1
     given = os.environ.get(WORKERS_VARIABLE, "").strip()
     if not given:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -41,6 +46,16 @@ def workers_allowed() -> int:
             [Diagnostic("usage/workers", message, help=("set it to a whole number from 1 on, or unset it",))]
         )
     return int(given)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Let nothing inside be shared out: this process is one of several that compute side by side."""
+    token = _ALONE.set(True)
+    try:
+        yield
+    finally:
+        _ALONE.reset(token)
 
 
 def in_order(

@@ -15,6 +15,7 @@ from planner import __version__
 from planner.candidates.hours import hour_assumptions, periods_of
 from planner.candidates.knowledge import Knowledge
 from planner.candidates.periods import Expanded, expanded
+from planner.candidates.ratings import Ratings
 from planner.candidates.table import NOTHING_RUNS, Memo, build_table
 from planner.candidates.types import CandidateTable
 from planner.catalog import Catalog
@@ -120,16 +121,22 @@ def prepare(loaded: LoadedSpec, catalog: Catalog) -> Prepared:
 
 
 def make_plan(
-    prepared: Prepared, options: Options, progress: Progress = lambda _stage, _s: None, solving: Solving = nullcontext
+    prepared: Prepared,
+    options: Options,
+    progress: Progress = lambda _stage, _s: None,
+    solving: Solving = nullcontext,
+    ratings: Ratings | None = None,
 ) -> Plan:
     """Plan a fleet: candidates, program, solve, audit, policies.
+
+    Models that are in `ratings`, and as they were then, are not rated again.
 
     Raises:
         DiagnosticError: the catalog or the calibration is incomplete, or nothing of the preferred plan is of this spec.
         BrokenPlan: the plan fails its audit.
     """
     clock = Clock(progress)
-    ground = _ground(prepared, options)
+    ground = _ground(prepared, options, ratings)
     spec, earlier = ground.spec, ground.earlier
     clock.lap("candidates")
     if options.certify is not None:
@@ -264,11 +271,10 @@ class _Ground:
     earlier: EarlierFleet | None = None
 
 
-def _ground(prepared: Prepared, options: Options) -> _Ground:
+def _ground(prepared: Prepared, options: Options, ratings: Ratings | None = None) -> _Ground:
     spec, catalog = _dated(prepared.spec, prepared.catalog, options), prepared.catalog
     earlier = deployed_fleet(spec, catalog) if options.prefer is None else options.prefer.fleet_for(spec)
-    knowledge = Knowledge.of(catalog, spec.planning.confidence)
-    memo: Memo = {}
+    knowledge, memo = (Ratings() if ratings is None else ratings).of(catalog, spec.planning.confidence)
     table = build_table(spec, catalog, knowledge, memo, NOTHING_RUNS if earlier is None else earlier.shapes())
     earlier = None if earlier is None else on_nodes(earlier, spec, table)
     return _Ground(spec, catalog, knowledge, memo, table, _context(prepared, spec, table, options), earlier)

@@ -21,6 +21,7 @@ from planner.catalog.gpu import GpuEntry
 from planner.catalog.index import CatalogIndex, NotModelled
 from planner.catalog.labels import AliasFile, Label, LabelFile, folded
 from planner.catalog.loading import (
+    SUFFIX,
     FileValues,
     R,
     changed_data,
@@ -111,6 +112,25 @@ class Catalog:
             other._offers = self._offers
         other._files_digest = self._files_digest
         return other
+
+    def check_changes(self) -> None:
+        """Read every file that is changed. Raises `DiagnosticError` for one that is no longer what it must be."""
+        for file in self.changes.files:
+            folder, _, name = file.removesuffix(SUFFIX).partition("/")
+            if folder == "gpus":
+                self.gpu(name)
+            elif folder == "models":
+                self.model(name)
+            elif folder == "engines":
+                self.engine(name)
+            elif folder == "quality":
+                _ = self.weight_quality, self.kv_quality
+            elif folder == "calibration":
+                self.calibration()
+            elif name in OTHER_OFFER_FILES:
+                _ = self.commitments, self.regions("")
+            else:
+                self.all_offers(name)
 
     def gpu_names(self) -> tuple[str, ...]:
         """Return the names of all GPUs, sorted."""

@@ -23,10 +23,7 @@ from planner.cli.streams import usage_error
 FIRST = ("init", "check", "solve", "show", "diff", "verify", "explain")
 """Commands that the help lists before all others."""
 
-NOT_BUILT_YET = (
-    "sweep",
-    "frontier",
-)
+NOT_BUILT_YET = ("frontier",)
 """Commands of the grammar that do not exist yet."""
 
 MANUAL_PAGES = "concepts.md to start with, spec.md for every key, errors.md for every code"
