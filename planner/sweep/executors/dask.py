@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -11,8 +13,10 @@ from planner.sweep.executor import ExecutorError
 from planner.sweep.scenario import Scenario
 from planner.sweep.work import Answer, Job, OtherWorkerError, answer, lost
 
-PATIENCE_S = 5
-"""How long to wait for the scheduler, and then for its first worker."""
+PATIENCE_S = 2
+"""How long to wait for a scheduler."""
+WORKER_PATIENCE_S = 5
+"""How long to wait for its first worker."""
 AHEAD = 4
 """Scenarios that the scheduler has per thread of its workers, so that none waits for the next one."""
 _EXTRA = "pip install 'llm-fleet-planner[dask]'"
@@ -30,7 +34,7 @@ class Dask:
 
         waiting = iter(scenarios)
         running: dict[Any, Scenario] = {}
-        finished = as_completed()
+        finished = as_completed(loop=self._client.loop)
 
         def send() -> None:
             scenario = next(waiting, None)
@@ -59,23 +63,42 @@ class Dask:
 @contextmanager
 def executor(address: str) -> Iterator[Dask]:
     """Connect to a scheduler; it must answer, and have a worker, soon."""
+    _check_answers(address)
     try:
         from distributed import Client
     except ImportError:
         raise ExecutorError(f"dask:// needs dask.distributed: {_EXTRA}") from None
-    if not address:
-        raise ExecutorError("give the address of the scheduler: dask://HOST:PORT")
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # it tells the same with a traceback
     try:
+        asyncio.run(_greet(f"tcp://{address}"))
         client = Client(f"tcp://{address}", timeout=PATIENCE_S, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise ExecutorError(f"no scheduler answers at {address} ({type(error).__name__})") from None
+    except Exception:  # anything may be listening there
+        raise ExecutorError(f"what answers at {address} is no scheduler of Dask") from None
     try:
         try:
-            client.wait_for_workers(1, timeout=PATIENCE_S)
+            client.wait_for_workers(1, timeout=WORKER_PATIENCE_S)
         except TimeoutError:
             message = f"the scheduler at {address} has no workers; start one with: dask worker {address}"
             raise ExecutorError(message) from None
         yield Dask(client, address)
     finally:
         client.close(timeout=PATIENCE_S)
+
+
+def _check_answers(address: str) -> None:
+    """Raise `ExecutorError` where nothing answers at an address: at once where that is certain, which Dask would try again."""
+    host, _, port = address.rpartition(":")
+    if not host or not (port.isascii() and port.isdigit()):
+        raise ExecutorError("give the address of the scheduler: dask://HOST:PORT")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE_S).close()
+    except (OSError, OverflowError) as error:
+        raise ExecutorError(f"no scheduler answers at {address}: {getattr(error, 'strerror', None) or error}") from None
+
+
+async def _greet(address: str) -> None:
+    """Ask a scheduler who it is. A client that fails to connect would go on about it when it is forgotten."""
+    from distributed.core import rpc
+
+    async with rpc(address) as scheduler:
+        await asyncio.wait_for(scheduler.identity(), PATIENCE_S)
