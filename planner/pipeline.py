@@ -80,7 +80,7 @@ class Options:
 
     The fleet of `prefer`, by default what the spec says is deployed, is kept where it holds and the best one saves no more
     than `stay_within`, by default the spec's. Without `tries_any_mix`, pools that workloads share keep to mixes that are rated. With `certify`, the fleet is replayed so, and tightened until it holds.
-    `policies` are judged beside those of the spec.
+    `policies` are judged beside those of the spec. Without `explains`, nobody searches for ways out where no fleet meets a spec.
     """
 
     as_of: date | None = None
@@ -93,6 +93,7 @@ class Options:
     certify: Settings | None = None
     tries_any_mix: bool = True
     policies: tuple[PlacedPolicy, ...] = ()
+    explains: bool = True
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ def make_plan(
         limits = SolveLimits(gap, deadline_s=deadline_s, interrupt=interrupt)
         plan = _solve_and_audit(ground, limits, options, clock)
         clock.lap("plan")
-        if plan.status == "infeasible":
+        if plan.status == "infeasible" and options.explains:
             rough = replace(limits, gap=max(limits.gap, WAY_GAP))
             trials = replace(_trials(prepared, ground.knowledge, options, rough), memo=ground.memo)
             report = explain_infeasible(spec, ground.table, trials)
@@ -350,8 +351,8 @@ def _solve_and_audit(ground: _Ground, limits: SolveLimits, options: Options, clo
     The plan of a spec without a fleet does not say yet what is in the way.
     """
     context = ground.context
-    if unserved(ground.table):
-        return infeasible_plan(context, InfeasibleReport(reason="some workload has no candidate"))
+    if lost := unserved(ground.table):
+        return infeasible_plan(context, InfeasibleReport(reason=f"no candidate serves {', '.join(lost)}"))
     whole = _whole(ground)
     if whole is not None:
         clock.lap("candidates by period")

@@ -26,7 +26,7 @@ from planner.cli.options import (
 )
 from planner.cli.progress import Progress
 from planner.cli.solve import GapOption
-from planner.cli.streams import check_writable, note, save, usage_error
+from planner.cli.streams import note, save, usage_error
 
 if TYPE_CHECKING:
     from planner.catalog import Catalog
@@ -98,8 +98,6 @@ def sweep(
 
     chosen = _format(format, out)
     check_out(out)
-    if plans is not None:
-        check_writable(plans / "plan")
     loaded = read_spec(spec, stdin_filename)
     try:
         opened = _checked(loaded, catalog, quiet)
@@ -190,6 +188,8 @@ def _swept(
 
     try:
         scenarios = definition.scenarios()
+        if plans is not None:
+            plans.mkdir(parents=True, exist_ok=True)
         with opened_results(file, header_of(job, definition), scenarios) as results:
             done = results.count(scenarios)
             if done and not quiet:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from planner.candidates.references import check_references
 from planner.catalog import UnknownName
@@ -46,13 +47,20 @@ def _wrong(setting: Setting, line: int, base: Base) -> Iterator[Diagnostic]:
         yield Diagnostic("sweep/unknown-path", str(error), _span(line, 0, len(setting.key)), label=label)
         return
     said: set[str] = set()
-    for value in setting.values:
+    for value in _ends(setting.values):
         for found in _wrong_with(setting, value, base):
             if found.message not in said:
                 said.add(found.message)
                 is_about_key = found.code.endswith(_ABOUT_KEYS)
                 span = _span(line, 0, len(setting.key)) if is_about_key else _span(line, value.start, value.end)
                 yield Diagnostic(found.code, found.message, span, label=found.label, help=found.help)
+
+
+def _ends(values: Sequence[Value]) -> Iterator[Value]:
+    """Yield the values of a list; of those of a range only the first and the last."""
+    for _, group in groupby(values, lambda value: (value.start, value.end)):
+        steps = list(group)
+        yield from steps[:1] if len(steps) == 1 else (steps[0], steps[-1])
 
 
 def _wrong_with(setting: Setting, value: Value, base: Base) -> list[Diagnostic]:

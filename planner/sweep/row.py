@@ -35,7 +35,7 @@ class Row(Record):
     plan: str | None = None
     """Digest of the plan."""
     reason: str | None = None
-    """Why there is no fleet."""
+    """Why there is no fleet; `planner solve` looks for ways out of that, a sweep does not."""
 
 
 def row_of(scenario: int, values: Mapping[str, str], plan: Plan) -> Row:
@@ -43,7 +43,7 @@ def row_of(scenario: int, values: Mapping[str, str], plan: Plan) -> Row:
     objective = plan.objective
     if objective is None:
         reason = plan.infeasible.reason if plan.infeasible is not None else plan.unsolved
-        return Row(scenario=scenario, values=values, status=plan.status, plan=plan.digests.plan, reason=reason)
+        return Row(scenario=scenario, values=values, status=plan.status, reason=reason)
     bound, hours = objective.bound_usd_per_hour, sum(p.hours_per_month for p in plan.periods)
     nodes = {node.offer: node.nodes for node in plan.nodes if node.nodes}
     return Row(

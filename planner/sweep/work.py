@@ -91,7 +91,7 @@ class Bench:
         if catalog.digest() != job.catalog_digest:
             raise OtherWorkerError("a worker has another catalog: the same files must lie at the same place for all")
         self.base = Base(loaded, catalog, job.folder)
-        self._options = Options(as_of=job.as_of, gap=job.gap)
+        self._options = Options(as_of=job.as_of, gap=job.gap, explains=False)
         self._with_plans = job.with_plans
         self._ratings = Ratings()
 

@@ -66,8 +66,24 @@ def cluster() -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
         port = free.getsockname()[1]
     address = f"127.0.0.1:{port}"
     dask = [sys.executable, "-m", "distributed.cli"]
-    scheduler = [*dask[:2], "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard"]
-    worker = [*dask[:2], "distributed.cli.dask_worker", f"tcp://{address}", "--nthreads", "1", "--no-nanny", "--no-dashboard"]
+    scheduler = [
+        *dask[:2],
+        "distributed.cli.dask_scheduler",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--no-dashboard",
+    ]
+    worker = [
+        *dask[:2],
+        "distributed.cli.dask_worker",
+        f"tcp://{address}",
+        "--nthreads",
+        "1",
+        "--no-nanny",
+        "--no-dashboard",
+    ]
     running = [subprocess.Popen(c, stderr=subprocess.DEVNULL) for c in (scheduler, worker, worker)]
     try:
         time.sleep(5.0)

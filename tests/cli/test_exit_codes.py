@@ -87,7 +87,7 @@ def test_a_group_alone_prints_its_help() -> None:
 
 
 def test_commands_to_come_say_so() -> None:
-    assert run("diff").err == "planner: `diff` is not built yet\n"
+    assert run("frontier").err == "planner: `frontier` is not built yet\n"
     assert run("sovle").err == "planner: there is no command `sovle`; did you mean `solve`?\n"
 
 

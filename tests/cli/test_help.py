@@ -74,6 +74,7 @@ def test_commands_are_listed_in_the_order_of_their_use() -> None:
         "schema",
         "simulate",
         "size",
+        "sweep",
         "validate",
     ]
     assert not set(NOT_BUILT_YET) & set(listed_commands())
