@@ -11,9 +11,9 @@ _CLEAR = "\r\x1b[K"
 
 
 class Progress:
-    """Counts what is finished of `total`; on standard error, and only where that is a terminal."""
+    """Counts what is finished of `total`, None where nobody knows; on standard error, and only where that is a terminal."""
 
-    def __init__(self, noun: str, total: int, done: int, quiet: bool) -> None:
+    def __init__(self, noun: str, total: int | None, done: int, quiet: bool) -> None:
         self._noun, self._total, self._before, self._done = noun, total, done, done
         self._started = time.monotonic()
         self._shown_at = 0.0
@@ -41,5 +41,7 @@ class Progress:
         from planner.report.figures import seconds
 
         each_s = passed_s / max(1, self._done - self._before)
+        if self._total is None:
+            return f"{self._done:,} {self._noun}, {seconds(each_s)} each"
         left_s = each_s * (self._total - self._done)
         return f"{self._done:,} of {self._total:,} {self._noun}, {seconds(each_s)} each, {seconds(left_s)} left"

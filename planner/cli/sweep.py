@@ -29,8 +29,6 @@ from planner.cli.solve import GapOption
 from planner.cli.streams import note, save, usage_error
 
 if TYPE_CHECKING:
-    from planner.catalog import Catalog
-    from planner.spec import LoadedSpec
     from planner.sweep.answer import Sweep
     from planner.sweep.scenario import Definition
     from planner.sweep.work import Job
@@ -45,6 +43,9 @@ class SweepFormat(StrEnum):
     PARQUET = "parquet"
 
 
+ExecutorOption = Annotated[
+    str, flag("--executor", "Where variants are planned: local, local:COUNT or dask://HOST:PORT.", metavar="WHERE")
+]
 FORMAT_BY_ENDING = {
     ".txt": SweepFormat.TABLE,
     ".csv": SweepFormat.CSV,
@@ -71,9 +72,7 @@ def sweep(
     plans: Annotated[
         Path | None, flag("--plans", "Folder to save the plan of each scenario in.", metavar="DIR")
     ] = None,
-    executor: Annotated[
-        str, flag("--executor", "Where scenarios are planned: local, local:COUNT or dask://HOST:PORT.", metavar="WHERE")
-    ] = "local",
+    executor: ExecutorOption = "local",
     format: Annotated[
         SweepFormat | None, flag("--format", "How to print scenarios; default: by the ending of --out, else table.")
     ] = None,
@@ -94,17 +93,10 @@ def sweep(
     Keys are those of the spec; price.OFFER and catalog.gpus.NAME.KEY change prices and figures of the catalog. A distribution
     is written as --set "workloads.editor.traffic.rate~lognormal(2 req/s, 30 %)"; it takes --sample.
     """
-    from planner.diagnostics import DiagnosticError
-
     chosen = _format(format, out)
     check_out(out)
-    loaded = read_spec(spec, stdin_filename)
-    try:
-        opened = _checked(loaded, catalog, quiet)
-    except DiagnosticError as error:
-        refuse(error.diagnostics, loaded)
-    job = _job(loaded, opened, catalog)
-    job = replace(job, as_of=day("--as-of", as_of), gap=quantity("--gap", gap, "share"), with_plans=plans is not None)
+    job = sweep_job(spec, stdin_filename, catalog, as_of, gap, quiet)
+    job = replace(job, with_plans=plans is not None)
     found = _swept(job, _definition(settings, job, grid, zip, sample, seed), executor, results, plans, quiet)
     if chosen is SweepFormat.PARQUET:
         _save_parquet(str(out), found, quiet)
@@ -126,31 +118,34 @@ def _format(chosen: SweepFormat | None, out: str | None) -> SweepFormat:
     return chosen or SweepFormat.TABLE
 
 
-def _checked(loaded: LoadedSpec, folder: Path | None, quiet: bool) -> Catalog:
-    """Return the catalog of a spec without mistakes. Raises `DiagnosticError` with all of them."""
+def sweep_job(spec: str, name: str | None, folder: Path | None, as_of: str | None, gap: str | None, quiet: bool) -> Job:
+    """Return what workers are told about a spec, with paths that mean the same in any folder.
+
+    Leaves with the exit code of wrong input, and all that is wrong with the spec or its catalog.
+    """
+    from planner.diagnostics import DiagnosticError
     from planner.pipeline import prepare
-
-    if loaded.spec is None:
-        refuse(loaded.diagnostics, loaded)
-    opened = catalog_for(loaded, folder)
-    prepare(loaded, opened)
-    if not quiet:
-        report(loaded.diagnostics, loaded)
-    return opened
-
-
-def _job(loaded: LoadedSpec, catalog: Catalog, folder: Path | None) -> Job:
-    """Return what workers are told, with paths that mean the same in any folder."""
     from planner.sweep.work import Job
 
-    assert loaded.document is not None
+    loaded = read_spec(spec, name)
+    if loaded.spec is None or loaded.document is None:
+        refuse(loaded.diagnostics, loaded)
+    try:
+        opened = catalog_for(loaded, folder)
+        prepare(loaded, opened)
+    except DiagnosticError as error:
+        refuse(error.diagnostics, loaded)
+    if not quiet:
+        report(loaded.diagnostics, loaded)
     file, found = loaded.file or Path(loaded.path), catalog_folder(folder)
     return Job(
         text=loaded.document.text,
         path=loaded.path,
         file=file.absolute(),
         folder=None if found is None else found.absolute(),
-        catalog_digest=catalog.digest(),
+        catalog_digest=opened.digest(),
+        as_of=day("--as-of", as_of),
+        gap=quantity("--gap", gap, "share"),
     )
 
 

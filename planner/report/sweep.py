@@ -84,10 +84,11 @@ def _columns(sweep: Sweep) -> dict[str, type]:
 def _flat(row: Row) -> Mapping[str, Any]:
     data = row.model_dump(exclude={"values", "nodes", "margins", "denied"})
     margins = {f"margin.{name}": margin for name, margin in row.margins.items()}
-    return {**data, **row.values, **margins, "nodes": _nodes(row) or None, "denied": ", ".join(row.denied) or None}
+    return {**data, **row.values, **margins, "nodes": nodes_of(row) or None, "denied": ", ".join(row.denied) or None}
 
 
-def _nodes(row: Row) -> str:
+def nodes_of(row: Row) -> str:
+    """Return the nodes of a scenario on one line."""
     return ", ".join(f"{count} x {name}" for name, count in row.nodes.items())
 
 
@@ -100,7 +101,7 @@ def _cells(row: Row, keys: Sequence[str]) -> Iterator[str]:
     yield figures.amount(row.usd_per_month)
     yield figures.gap(row.gap)
     yield str(row.gpus)
-    yield figures.visible(_nodes(row))
+    yield figures.visible(nodes_of(row))
     least = min(row.margins.items(), key=lambda item: (item[1], item[0]), default=None)
     yield "-" if least is None else f"{figures.share(least[1])} {figures.visible(least[0])}"
 

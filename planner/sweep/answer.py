@@ -1,4 +1,4 @@
-"""What `planner sweep` answers as JSON."""
+"""What `planner sweep` answers as JSON, and the schemas of this package's answers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from planner.plan.json_schema import schema_of
 from planner.plan.record import Record
+from planner.sweep.frontier import Frontier
 from planner.sweep.row import Row
 
 
@@ -30,3 +31,8 @@ class Sweep(Record):
 def sweep_schema() -> dict[str, Any]:
     """Return the JSON Schema of a sweep as plain data."""
     return schema_of(Sweep, "Sweep of planner sweep, schema version 1")
+
+
+def frontier_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a frontier as plain data."""
+    return schema_of(Frontier, "Frontier of planner frontier, schema version 1")

@@ -1,14 +1,16 @@
-"""Plan the scenarios of a sweep that are not finished yet."""
+"""Plan the scenarios of a sweep that are not finished yet, and the limits of a frontier."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from planner.pipeline import spec_digest
-from planner.plan.io import sha256
+from planner.plan.io import loads, sha256
 from planner.sweep.answer import Sweep
 from planner.sweep.executor import executor
+from planner.sweep.frontier import UNITS, Frontier, steps_of, trade_of
 from planner.sweep.results import Header, Results
 from planner.sweep.row import Row
 from planner.sweep.scenario import Definition, Mode, Scenario
@@ -40,6 +42,37 @@ def run(
                 results.add(answer.line)
                 finished()
     return tuple(results.rows[scenario.number] for scenario in scenarios)
+
+
+def frontier(
+    job: Job, trade: str, between: str | None, where: str, planned: Callable[[int], None] = lambda _count: None
+) -> Frontier:
+    """Return the steps of a trade. `planned` is told how many limits were planned so far.
+
+    Raises:
+        TradeError: there is no such trade.
+        ExecutorError: nothing can be run, or not any more.
+    """
+    base, count = bench(job).base, 0
+    assert base.loaded.spec is not None
+    with executor(where) as opened:
+        (now,) = opened.answers(replace(job, with_plans=True), [Scenario(0, ())])
+        power_w = sum(node.power_w for node in loads(now.plan.encode(), "").nodes) if now.plan is not None else 0.0
+        moved = trade_of(trade, base, Row.model_validate_json(now.line), power_w, between)
+
+        def ask(limits: Sequence[float]) -> Mapping[float, Row]:
+            nonlocal count
+            asked = [Scenario(i, ((moved.key, moved.text_of(limit)),)) for i, limit in enumerate(limits)]
+            rows: dict[float, Row] = {}
+            for answer in opened.answers(job, asked):
+                rows[limits[answer.scenario]] = Row.model_validate_json(answer.line)
+                count += 1
+                planned(count)
+            return rows
+
+        total, steps = steps_of(moved, ask)
+    fleet, unit = base.loaded.spec.fleet, UNITS[moved.dimension]
+    return Frontier(fleet=fleet, trade=moved.name, key=moved.key, unit=unit, planned=total, steps=steps)
 
 
 def header_of(job: Job, definition: Definition) -> Header:
