@@ -24,6 +24,7 @@ OF_THE_SPEC = ("path", "digest")
 """What `catalog` has in the spec; all else below it is of the files of the catalog."""
 NAMED_BY_USERS = ("models", "workloads")
 """Sections whose keys are names: a new one is a slip, not a key that has its default."""
+CALIBRATION = "calibration/"
 ENDING = ".yaml"
 _MOST_CATALOGS = 8
 
@@ -146,8 +147,11 @@ class Base:
         rest = key[len(str(path[0])) + 1 :]
         if not rest:
             raise UnknownKeyError(f"`{key}` is a whole file of the catalog; add the key in it")
-        data = read_document(self.catalog.files()[file]).data
-        return InCatalog(file, _checked(data, path_of(data, rest)))
+        document = read_document(self.catalog.files()[file])
+        path = _checked(document.data, path_of(document.data, rest))
+        if file.startswith(CALIBRATION) and not document.has(path):  # no record says which keys there may be
+            raise UnknownKeyError(f"`{rest}` is no constant of {file}")
+        return InCatalog(file, path)
 
     def _in_spec(self, key: str) -> InSpec:
         path = key_path(self.loaded, key)

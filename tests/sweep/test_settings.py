@@ -165,6 +165,7 @@ def test_settings_that_make_no_sweep(texts: list[str], mode: Mode, message: str)
         ("catalog.gpus.L41S.tdp_w=3", "sweep/unknown-path", 1, "did you mean `gpus.L40S`?"),
         ("catalog.gpus.L40S.tdp=3", "catalog/unknown-key", 1, ""),
         ("catalog.gpus.L40S.tdp_w=much", "catalog/invalid-value", 25, ""),
+        ("catalog.calibration.default.constants.nothing=3", "sweep/unknown-path", 1, ""),
         ("catalog.gpus.L40S=3", "sweep/unknown-path", 1, ""),
         ("models.chat.use=llama-9", "catalog/unknown-model", 17, None),
         ("nothing", "sweep/setting", 1, ""),
