@@ -33,7 +33,8 @@ def blocks(frontier: Frontier) -> list[Block]:
     columns = (Column("Limit", True), Column("$/month", True), Column("Gap", True), Column("GPUs", True))
     rows = tuple(_row(frontier, step) for step in frontier.steps)
     title = f"{figures.visible(frontier.fleet)}: {figures.visible(frontier.trade)}"
-    notes = (_NOTE, f"{figures.count(frontier.planned, 'limit')} of {figures.visible(frontier.key)} planned.")
+    found = _NOTE if rows else "No fleet meets the spec at any of these limits."
+    notes = (found, f"{figures.count(frontier.planned, 'limit')} of {figures.visible(frontier.key)} planned.")
     return [Table(title, (*columns, Column("Nodes"), Column("Tighter")), rows, notes)]
 
 

@@ -10,7 +10,7 @@ from planner.pipeline import spec_digest
 from planner.plan.io import loads, sha256
 from planner.sweep.answer import Sweep
 from planner.sweep.executor import executor
-from planner.sweep.frontier import UNITS, Frontier, steps_of, trade_of
+from planner.sweep.frontier import UNITS, Frontier, TradeError, steps_of, trade_of
 from planner.sweep.results import Header, Results
 from planner.sweep.row import Row
 from planner.sweep.scenario import Definition, Mode, Scenario
@@ -50,7 +50,7 @@ def frontier(
     """Return the steps of a trade. `planned` is told how many limits were planned so far.
 
     Raises:
-        TradeError: there is no such trade.
+        TradeError: there is no such trade, or a limit makes no spec.
         ExecutorError: nothing can be run, or not any more.
     """
     base, count = bench(job).base, 0
@@ -65,7 +65,10 @@ def frontier(
             asked = [Scenario(i, ((moved.key, moved.text_of(limit)),)) for i, limit in enumerate(limits)]
             rows: dict[float, Row] = {}
             for answer in opened.answers(job, asked):
-                rows[limits[answer.scenario]] = Row.model_validate_json(answer.line)
+                row = Row.model_validate_json(answer.line)
+                if row.status in ("invalid", "failed"):
+                    raise TradeError(f"{moved.key} at {moved.text_of(limits[answer.scenario])}: {row.reason}")
+                rows[limits[answer.scenario]] = row
                 count += 1
                 planned(count)
             return rows

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from swept import base
 
-from planner.report.frontier import csv_text, picture
+from planner.report.frontier import blocks, csv_text, picture
+from planner.report.table import print_blocks
 from planner.sweep.frontier import PRECISION, Frontier, Trade, TradeError, steps_of, trade_of
 from planner.sweep.row import Row
 
@@ -114,6 +115,16 @@ def test_limits_are_written_as_the_spec_has_them() -> None:
     assert (gpus.key, json.loads(gpus.text_of(4.0))) == ("supply.limits.rules", [{"match": {}, "gpus": 4}])
     assert (gpus.tightest, gpus.loosest) == (2.0, 9.0)
     assert (confidence.tightest, confidence.loosest) == (0.95, 0.8)
+
+
+def test_a_trade_without_any_fleet_is_told() -> None:
+    planned, steps = steps_of(trade(), Stairs([2.0]))
+    found = Frontier(fleet="f", trade="t", key="k", unit="s", planned=planned, steps=steps)
+
+    assert (planned, steps) == (9, ())
+    assert "No fleet meets the spec at any of these limits." in print_blocks(blocks(found))
+    assert csv_text(found) == ""
+    assert picture(found, "svg")
 
 
 def test_pictures_and_rows_have_every_step() -> None:
