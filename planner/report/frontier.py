@@ -97,7 +97,8 @@ def _drawn(frontier: Frontier, kind: Literal["svg", "png"]) -> bytes:
         axes = figure.add_subplot()
         limits = [step.limit for step in frontier.steps]
         costs = [step.row.usd_per_month or 0.0 for step in frontier.steps]
-        axes.step([*limits, *limits[-1:]], [*costs, *costs[-1:]], where="post", marker="o")
+        stairs = axes.step([*limits, frontier.loosest], [*costs, *(costs or [0.0])[-1:]], where="post")
+        axes.plot(limits, costs, "o", color=stairs[0].get_color())
         axes.set_xlabel(f"{figures.visible(frontier.key)} in {frontier.unit}")
         axes.set_ylabel("USD per month")
         axes.set_ylim(bottom=0.0)

@@ -89,6 +89,10 @@ class Frontier(Record):
     key: str
     """Key of the spec that is moved."""
     unit: Literal["s", "GPUs", "W", "share"]
+    tightest: float
+    """End of the range that was looked at, in that unit."""
+    loosest: float
+    """The other end."""
     planned: int
     """Limits that were planned."""
     steps: tuple[Step, ...]

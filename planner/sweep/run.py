@@ -74,8 +74,16 @@ def frontier(
             return rows
 
         total, steps = steps_of(moved, ask)
-    fleet, unit = base.loaded.spec.fleet, UNITS[moved.dimension]
-    return Frontier(fleet=fleet, trade=moved.name, key=moved.key, unit=unit, planned=total, steps=steps)
+    return Frontier(
+        fleet=base.loaded.spec.fleet,
+        trade=moved.name,
+        key=moved.key,
+        unit=UNITS[moved.dimension],
+        tightest=moved.tightest,
+        loosest=moved.loosest,
+        planned=total,
+        steps=steps,
+    )
 
 
 def header_of(job: Job, definition: Definition) -> Header:

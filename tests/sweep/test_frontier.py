@@ -119,7 +119,7 @@ def test_limits_are_written_as_the_spec_has_them() -> None:
 
 def test_a_trade_without_any_fleet_is_told() -> None:
     planned, steps = steps_of(trade(), Stairs([2.0]))
-    found = Frontier(fleet="f", trade="t", key="k", unit="s", planned=planned, steps=steps)
+    found = Frontier(fleet="f", trade="t", key="k", unit="s", tightest=0.01, loosest=1.0, planned=planned, steps=steps)
 
     assert (planned, steps) == (9, ())
     assert "No fleet meets the spec at any of these limits." in print_blocks(blocks(found))
@@ -129,7 +129,9 @@ def test_a_trade_without_any_fleet_is_told() -> None:
 
 def test_pictures_and_rows_have_every_step() -> None:
     planned, steps = steps_of(trade(), Stairs([0.1, 0.4]))
-    found = Frontier(fleet="a<b>&", trade="t", key="k", unit="s", planned=planned, steps=steps)
+    found = Frontier(
+        fleet="a<b>&", trade="t", key="k", unit="s", tightest=0.01, loosest=1.0, planned=planned, steps=steps
+    )
 
     assert len(csv_text(found).splitlines()) == 3
     assert picture(found, "svg") == picture(found, "svg")
