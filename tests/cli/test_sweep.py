@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from cli_run import TINY, Run, WriteSpec, run
 
+from planner.cli.progress import Progress
 from planner.plan.io import loads
 
 RATE = "workloads.assistant.traffic.rate"
@@ -147,6 +149,26 @@ def test_results_of_another_spec_are_refused(swept: tuple[Path, Run], spec_file:
     assert (done.code, done.out) == (1, "")
     assert f"{swept[0] / 'r.jsonl'}:1:1" in done.err
     assert "the spec is another one, or was changed" in done.err
+
+
+class Terminal(io.StringIO):
+    """Standard error on a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("total", "said"), [(4, "2 of 4 scenarios, 10 s each, 20 s left"), (None, "2 scenarios, 10 s each")]
+)
+def test_progress_is_for_terminals(total: int | None, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([0.0, 10.0])
+    monkeypatch.setattr("planner.cli.progress.time.monotonic", lambda: next(times))
+    monkeypatch.setattr("sys.stderr", Terminal())
+    with Progress("scenarios", total, 1, quiet=False) as progress:
+        progress.finished()
+
+    assert sys.stderr.getvalue().replace("\r\x1b[K", "") == said  # type: ignore[attr-defined]
 
 
 def test_a_spec_that_is_wrong_is_not_swept(spec_file: WriteSpec) -> None:
