@@ -89,10 +89,13 @@ def cluster() -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
         time.sleep(5.0)
         yield f"dask://{address}", running
     finally:
-        for process in running:
+        for process in reversed(running):  # a worker whose scheduler goes first may wait for it
             process.terminate()
-        for process in running:
-            process.wait()
+            try:
+                process.wait(timeout=20.0)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
 def finished(results: Path) -> list[int]:
