@@ -15,6 +15,7 @@ from planner import __version__
 from planner.candidates.hours import hour_assumptions, periods_of
 from planner.candidates.knowledge import Knowledge
 from planner.candidates.periods import MARK, Expanded, expanded
+from planner.candidates.ratings import Ratings
 from planner.candidates.table import NOTHING_RUNS, Memo, build_table
 from planner.candidates.types import CandidateTable
 from planner.catalog import Catalog
@@ -24,7 +25,6 @@ from planner.explain.causes import cause_of
 from planner.explain.change import Change
 from planner.explain.infeasible import explain_infeasible
 from planner.explain.trials import WAY_GAP, Trials, unserved
-from planner.explain.written import with_changes
 from planner.physics.constants import SpeedConstants
 from planner.plan.api import with_apis
 from planner.plan.audit import audit, in_words
@@ -62,6 +62,7 @@ from planner.simulate.periods import in_periods, named_as_planned
 from planner.simulate.run import check_traces
 from planner.solve.fleet import SolveLimits
 from planner.spec import FleetSpec, LoadedSpec
+from planner.spec.variants import with_texts
 
 NO_LIMIT = 1_000_000  # solves of variants that a user asks for one by one
 NO_FLEET = "no fleet meets the spec, neither this one nor another"
@@ -80,7 +81,7 @@ class Options:
 
     The fleet of `prefer`, by default what the spec says is deployed, is kept where it holds and the best one saves no more
     than `stay_within`, by default the spec's. Without `tries_any_mix`, pools that workloads share keep to mixes that are rated. With `certify`, the fleet is replayed so, and tightened until it holds.
-    `policies` are judged beside those of the spec.
+    `policies` are judged beside those of the spec. Without `explains`, nobody searches for ways out where no fleet meets a spec.
     """
 
     as_of: date | None = None
@@ -93,6 +94,7 @@ class Options:
     certify: Settings | None = None
     tries_any_mix: bool = True
     policies: tuple[PlacedPolicy, ...] = ()
+    explains: bool = True
 
 
 @dataclass(frozen=True)
@@ -121,16 +123,22 @@ def prepare(loaded: LoadedSpec, catalog: Catalog) -> Prepared:
 
 
 def make_plan(
-    prepared: Prepared, options: Options, progress: Progress = lambda _stage, _s: None, solving: Solving = nullcontext
+    prepared: Prepared,
+    options: Options,
+    progress: Progress = lambda _stage, _s: None,
+    solving: Solving = nullcontext,
+    ratings: Ratings | None = None,
 ) -> Plan:
     """Plan a fleet: candidates, program, solve, audit, policies.
+
+    Models that are in `ratings`, and as they were then, are not rated again.
 
     Raises:
         DiagnosticError: the catalog or the calibration is incomplete, or nothing of the preferred plan is of this spec.
         BrokenPlan: the plan fails its audit.
     """
     clock = Clock(progress)
-    ground = _ground(prepared, options)
+    ground = _ground(prepared, options, ratings)
     spec, earlier = ground.spec, ground.earlier
     clock.lap("candidates")
     if options.certify is not None:
@@ -141,7 +149,7 @@ def make_plan(
         limits = SolveLimits(gap, deadline_s=deadline_s, interrupt=interrupt)
         plan = _solve_and_audit(ground, limits, options, clock)
         clock.lap("plan")
-        if plan.status == "infeasible":
+        if plan.status == "infeasible" and options.explains:
             rough = replace(limits, gap=max(limits.gap, WAY_GAP))
             trials = replace(_trials(prepared, ground.knowledge, options, rough), memo=ground.memo)
             report = explain_infeasible(spec, ground.table, trials)
@@ -251,11 +259,10 @@ class _Ground:
     earlier: EarlierFleet | None = None
 
 
-def _ground(prepared: Prepared, options: Options) -> _Ground:
+def _ground(prepared: Prepared, options: Options, ratings: Ratings | None = None) -> _Ground:
     spec, catalog = _dated(prepared.spec, prepared.catalog, options), prepared.catalog
     earlier = deployed_fleet(spec, catalog) if options.prefer is None else options.prefer.fleet_for(spec)
-    knowledge = Knowledge.of(catalog, spec.planning.confidence)
-    memo: Memo = {}
+    knowledge, memo = (Ratings() if ratings is None else ratings).of(catalog, spec.planning.confidence)
     table = build_table(spec, catalog, knowledge, memo, NOTHING_RUNS if earlier is None else earlier.shapes())
     earlier = None if earlier is None else on_nodes(earlier, spec, table)
     return _Ground(spec, catalog, knowledge, memo, table, _context(prepared, spec, table, options), earlier)
@@ -309,7 +316,7 @@ def _trials(prepared: Prepared, knowledge: Knowledge, options: Options, limits: 
 
     def read(changes: Sequence[Change]) -> FleetSpec | None:
         try:
-            changed = prepare(with_changes(prepared.loaded, changes), prepared.catalog)
+            changed = prepare(with_texts(prepared.loaded, ((c.path, c.to) for c in changes)), prepared.catalog)
         except DiagnosticError:
             return None
         return _dated(changed.spec, prepared.catalog, options)
@@ -331,8 +338,8 @@ def _solve_and_audit(ground: _Ground, limits: SolveLimits, options: Options, clo
     The plan of a spec without a fleet does not say yet what is in the way.
     """
     context = ground.context
-    if unserved(ground.table):
-        return infeasible_plan(context, InfeasibleReport(reason="some workload has no candidate"))
+    if lost := unserved(ground.table):
+        return infeasible_plan(context, InfeasibleReport(reason=f"no candidate serves {', '.join(lost)}"))
     whole = _whole(ground)
     if whole is not None:
         clock.lap("candidates by period")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import lru_cache, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from planner.diagnostics import Diagnostic, DiagnosticError, has_errors
-from planner.source import FilePath, parse
+from planner.source import FilePath, YamlPath, parse
+from planner.source.edit import with_value
 
 if TYPE_CHECKING:
     from planner.source import Document
@@ -24,6 +25,8 @@ _DOCUMENTS_KEPT = 512
 """Files whose trees are kept: more than a catalog has, so that none is parsed again to say where something stands."""
 
 R = TypeVar("R", bound=BaseModel)
+FileValues = tuple[tuple[YamlPath, Any], ...]
+"""Paths in a file with the plain values that stand there instead, None to leave a key out."""
 
 
 def file_names(folder: FilePath, depth: int = 1) -> dict[str, FilePath]:
@@ -113,13 +116,21 @@ def _wrong(message: str) -> DiagnosticError:
     return DiagnosticError([Diagnostic("catalog/unreadable", message)])
 
 
-def read_record(path: FilePath, record: type[R]) -> R:
-    """Read one YAML file into a record. Raises `DiagnosticError` with every mistake of the file, located."""
+def read_record(path: FilePath, record: type[R], values: FileValues = ()) -> R:
+    """Read one YAML file, with other values at some places, into a record.
+
+    Raises `DiagnosticError` with every mistake of the file, located.
+    """
     document = read_document(path)
     try:
-        return record.model_validate(document.data)
+        return record.model_validate(changed_data(document.data, values))
     except ValidationError as error:
         raise DiagnosticError(_located(document, e) for e in error.errors(include_url=False)) from None
+
+
+def changed_data(data: Any, values: FileValues) -> Any:
+    """Return the data of a file with other values at some places."""
+    return reduce(lambda node, change: with_value(node, *change), values, data)
 
 
 def _located(document: Document, error: ErrorDetails) -> Diagnostic:

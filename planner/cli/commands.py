@@ -23,12 +23,6 @@ from planner.cli.streams import usage_error
 FIRST = ("init", "check", "solve", "show", "diff", "verify", "explain")
 """Commands that the help lists before all others."""
 
-NOT_BUILT_YET = (
-    "sweep",
-    "frontier",
-)
-"""Commands of the grammar that do not exist yet."""
-
 MANUAL_PAGES = "concepts.md to start with, spec.md for every key, errors.md for every code"
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -91,9 +85,7 @@ def help_when_alone(context: typer.Context) -> None:
 
 
 def _refuse(name: str) -> None:
-    if name in NOT_BUILT_YET:
-        usage_error(f"`{name}` is not built yet")
-    close = get_close_matches(name, [*listed_commands(), *NOT_BUILT_YET], n=1)
+    close = get_close_matches(name, listed_commands(), n=1)
     usage_error(
         f"there is no command `{name}`" + (f"; did you mean `{close[0]}`?" if close else "; see planner --help")
     )

@@ -19,6 +19,8 @@ class SchemaOf(StrEnum):
     PLAN = "plan"
     DIFF = "diff"
     VERIFICATION = "verification"
+    SWEEP = "sweep"
+    FRONTIER = "frontier"
     DIAGNOSTICS = "diagnostics"
 
 
@@ -27,6 +29,8 @@ _DESCRIBED_BY = {
     SchemaOf.PLAN: ("planner.plan.json_schema", "plan_schema"),
     SchemaOf.DIFF: ("planner.review.json_schema", "difference_schema"),
     SchemaOf.VERIFICATION: ("planner.review.json_schema", "verifications_schema"),
+    SchemaOf.SWEEP: ("planner.sweep.answer", "sweep_schema"),
+    SchemaOf.FRONTIER: ("planner.sweep.answer", "frontier_schema"),
     SchemaOf.DIAGNOSTICS: ("planner.report.findings_schema", "findings_schema"),
 }
 """The module and the function that return each schema as plain data."""
@@ -35,7 +39,7 @@ _DESCRIBED_BY = {
 def schema(
     what: Annotated[SchemaOf, typer.Argument(help="What to describe.", metavar="WHAT")] = SchemaOf.SPEC,
 ) -> None:
-    """Print the JSON Schema of a spec, or of what solve, diff, verify and check print as JSON.
+    """Print the JSON Schema of a spec, or of what solve, diff, verify, sweep, frontier and check print as JSON.
 
     Example: planner schema spec > specs/fleet.schema.json
     """

@@ -80,37 +80,38 @@ def _is_same(path: Path, read: str) -> bool:
         return False
 
 
-def save(path: Path, text: str) -> None:
+def save(path: Path, content: str | bytes) -> None:
     """Write a file whole or not at all, the same bytes on every system. Leaves with a usage error when that fails.
 
     What is no regular file, such as `/dev/stdout`, and files in folders that take no new ones, are written in place. A
     script may be run by all who may read it.
     """
+    data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
     try:
-        if not _replaced(path, text):
-            path.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
-        if text.startswith("#!") and path.is_file():
+        if not _replaced(path, data):
+            path.write_bytes(data)
+        if data.startswith(b"#!") and path.is_file():
             mode = path.stat().st_mode
             path.chmod(mode | (mode & _READABLE) >> 2)
     except OSError as error:
         usage_error(f"cannot write {path}: {error.strerror or error}")
 
 
-def _replaced(path: Path, text: str) -> bool:
+def _replaced(path: Path, data: bytes) -> bool:
     """Write a file beside `path` and put it there; False where none can be put there."""
     target = path.resolve()
     if target.exists() and (not target.is_file() or not os.access(target, os.W_OK)):
         return False
     beside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        file = beside.open("x", encoding="utf-8", errors="backslashreplace", newline="\n")
+        file = beside.open("xb")
     except OSError:
         return False
     try:
         with file:
             if target.exists():
                 beside.chmod(target.stat().st_mode)
-            file.write(text)
+            file.write(data)
         beside.replace(target)
     finally:
         beside.unlink(missing_ok=True)

@@ -31,6 +31,11 @@ def text_of(record: BaseModel) -> str:
     return _text(_rounded(record.model_dump(mode="json")))
 
 
+def line_of(record: BaseModel) -> str:
+    """Return a record as JSON text on one line, without its end."""
+    return json.dumps(_rounded(record.model_dump(mode="json")), ensure_ascii=False, allow_nan=False)
+
+
 def dump(plan: Plan) -> str:
     """Return a plan as JSON text: keys in the order of the schema, one form for every number."""
     return _text(_plain(plan))

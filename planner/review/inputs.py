@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,7 +16,9 @@ from planner.plan.io import sha256
 from planner.plan.schema import Plan
 from planner.review.aligned import aligned
 from planner.source import YamlPath
-from planner.spec import FleetSpec, LoadedSpec, load_spec
+from planner.source.edit import with_value
+from planner.spec import FleetSpec, LoadedSpec
+from planner.spec.variants import with_data
 
 WITHOUT_EFFECT = ("fleet", "policies", "requires_planner", "version", "catalog")
 """Keys at the top of a spec that change no fleet; policies are compared by themselves."""
@@ -94,9 +95,8 @@ class SpecPair:
         """Return what is read from the old spec with some changes made in it."""
         tree: Any = self._trees[0]
         for change in changes:
-            tree = _with(tree, change.names, change.new)
-        text = json.dumps(_data(tree), ensure_ascii=False)  # JSON is YAML
-        return load_spec(text, self.old.path, self.old.file)
+            tree = with_value(tree, change.names, change.new)
+        return with_data(self.old, _data(tree))
 
     @cached_property
     def _keys(self) -> dict[Names, tuple[tuple[str, ...], tuple[str, ...]]]:
@@ -257,17 +257,6 @@ def _changes(names: Names, old: Any, new: Any) -> Iterator[tuple[Names, Any, Any
             yield from _changes((*names, key), old.get(key), new.get(key))
     elif old != new:
         yield names, old, new
-
-
-def _with(tree: Any, names: Names, value: Any) -> Any:
-    """Return a tree with another value at a place, None to remove what is there."""
-    first, rest = names[0], names[1:]
-    own = tree if isinstance(tree, dict) else {}
-    if rest:
-        return {**own, first: _with(own.get(first), rest, value)}
-    if value is None:
-        return {k: v for k, v in own.items() if k != first}
-    return {**own, first: value}
 
 
 def _flow(value: Any) -> str:

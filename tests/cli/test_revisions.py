@@ -13,8 +13,8 @@ from git_repository import NEEDS_GIT, Repository
 
 from planner.candidates.configs import config_models
 from planner.cli.inputs import catalog_for, policies_at, read_plan, read_spec
-from planner.explain.written import with_changes
 from planner.pipeline import spec_digest
+from planner.spec.variants import with_texts
 
 pytestmark = NEEDS_GIT
 
@@ -223,7 +223,7 @@ def test_a_config_is_read_beside_the_spec_of_the_revision(repository: Repository
 
     assert run("check", "specs/own.yaml").code == 1
     assert run("check", "git:main:specs/own.yaml").code == 0
-    assert list(config_models(with_changes(read_spec("git:main:specs/own.yaml", None), []))[0]) == ["own/config.json"]
+    assert list(config_models(with_texts(read_spec("git:main:specs/own.yaml", None), []))[0]) == ["own/config.json"]
 
     config.write_bytes(CONFIG.read_bytes())
     repository.write("specs/own/hf_quant_config.json", "[]")

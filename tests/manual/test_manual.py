@@ -21,6 +21,7 @@ from review_page import review_parts
 from simulate_page import simulate_parts
 from size_page import example_parts
 from spec_page import SECTIONS, keys_of, keys_part, sections_of
+from sweep_page import sweep_parts
 from validate_page import validate_parts
 
 from planner.candidates.rule import all_rules
@@ -51,6 +52,7 @@ PAGES = (
     "simulate",
     "size",
     "spec",
+    "sweep",
     "validate",
 )
 PARTS: Mapping[str, Mapping[str, Callable[[], str]]] = {
@@ -63,6 +65,7 @@ PARTS: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "simulate": simulate_parts(),
     "size": example_parts(),
     "spec": {"keys": keys_part},
+    "sweep": sweep_parts(),
     "validate": validate_parts(),
 }
 LINK = re.compile(r"\]\(([^)#]+)?(#[^)]*)?\)")

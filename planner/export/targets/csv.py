@@ -10,7 +10,7 @@ from planner.export.documents import Document
 from planner.export.placed import PlacedPool
 from planner.export.target import Target, Written
 from planner.plan.schema import NodePlan, Plan
-from planner.report.figures import visible
+from planner.report.rows import safe_cell
 
 COLUMNS = (
     "offer",
@@ -31,8 +31,6 @@ COLUMNS = (
     "fleet",
     "plan",
 )
-FORMULA_STARTS = (*"=+-@\t\r\n", *"\uff1d\uff0b\uff0d\uff20")
-"""Spreadsheets take cells that start so for formulas, some also where the signs are the full-width ones."""
 
 
 def _write(plan: Plan, placed: Sequence[PlacedPool]) -> Written:  # noqa: ARG001
@@ -41,7 +39,7 @@ def _write(plan: Plan, placed: Sequence[PlacedPool]) -> Written:  # noqa: ARG001
     table.writerow(COLUMNS)
     hours = sum(period.hours_per_month for period in plan.periods)
     for node in plan.nodes:
-        table.writerow([_safe(cell) for cell in _row(plan, node, hours)])
+        table.writerow([safe_cell(cell) for cell in _row(plan, node, hours)])
     return Written((Document("nodes", stream.getvalue()),))
 
 
@@ -65,11 +63,6 @@ def _row(plan: Plan, node: NodePlan, hours: float) -> list[str]:
         plan.fleet,
         plan.digests.plan,
     ]
-
-
-def _safe(cell: str) -> str:
-    """Return a cell on one line that no spreadsheet runs as a formula."""
-    return visible(f"'{cell}" if cell.startswith(FORMULA_STARTS) else cell)
 
 
 TARGET = Target(
