@@ -73,9 +73,9 @@ def check_writable(path: Path, read: Iterable[str] = ()) -> None:
 
 
 def _is_same(path: Path, read: str) -> bool:
-    """Tell whether both are one file that is there, links followed."""
+    """Tell whether both name one file, links followed."""
     try:
-        return read != STANDARD and path.is_file() and path.samefile(read)
+        return read != STANDARD and (path.resolve() == Path(read).resolve() or path.samefile(read))
     except OSError:
         return False
 

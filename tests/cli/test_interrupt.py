@@ -94,12 +94,12 @@ def test_before_any_fleet_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stage", ["whole", "inside the solver"])
 def test_with_a_fleet_at_hand(stage: str, tmp_path: Path) -> None:
-    """The fleet is printed and saved with its gap, and has passed its audit as any other."""
+    """The fleet is saved with its gap, and has passed its audit as any other."""
     out = tmp_path / "plan.json"
     done = started(stage, 1, *SEARCHED, "--out", out)
     assert done.returncode == 130, done.stderr
     assert done.stderr == f"{STOPPING}planner: interrupted\n"
-    assert "; NOT PROVEN, at most " in done.stdout
+    assert done.stdout == ""
     plan = loads(out.read_bytes(), "plan.json")
     assert plan.status == "unproven"
     assert plan.pools
