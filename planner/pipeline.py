@@ -3,60 +3,49 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 from threading import Event
 
 from planner import __version__
+from planner.audited import planned
+from planner.candidates.growth import ByTerms, growth_assumptions, steps_of
 from planner.candidates.hours import hour_assumptions, periods_of
 from planner.candidates.knowledge import Knowledge
-from planner.candidates.periods import MARK, Expanded, expanded
+from planner.candidates.periods import Case, Expanded
 from planner.candidates.ratings import Ratings
-from planner.candidates.table import NOTHING_RUNS, Memo, build_table
+from planner.candidates.table import NOTHING_RUNS, build_table
 from planner.candidates.types import CandidateTable
 from planner.catalog import Catalog
 from planner.choose import Best, Chosen, Clock, Progress, Search, choose, choose_certified
 from planner.diagnostics import Diagnostic, DiagnosticError
-from planner.explain.causes import cause_of
 from planner.explain.change import Change
 from planner.explain.infeasible import explain_infeasible
 from planner.explain.trials import WAY_GAP, Trials, unserved
+from planner.ground import Ground, Together, as_planned, problem_of, whole_of
 from planner.physics.constants import SpeedConstants
 from planner.plan.api import with_apis
-from planner.plan.audit import audit, in_words
 from planner.plan.build import (
     Context,
-    build_plan,
-    build_plan_of_periods,
     infeasible_plan,
     with_certificate,
     with_policies,
     with_preferred,
 )
-from planner.plan.figures import Violation
-from planner.plan.fold import PeriodPlan
-from planner.plan.fold_audit import audit_fold
-from planner.plan.growth import growth_of
 from planner.plan.io import sha256
-from planner.plan.periods import growth_in, in_period
-from planner.plan.pools import draft_pools, pool_shape
+from planner.plan.pools import pool_shape
 from planner.plan.schema import Digests, InfeasibleReport, Plan, Preferred, Versions
 from planner.policy import PlacedPolicy, PlanFacts, evaluate, placed
-from planner.prefer.broken import Broken
 from planner.prefer.changes import changes_between
 from planner.prefer.earlier import EarlierFleet, PreferredPlan, deployed_fleet, on_nodes
-from planner.prefer.earlier import in_periods as by_periods
-from planner.prefer.keep import Fleet, Keeper, Preference
+from planner.prefer.keep import Keeper, Preference
 from planner.prefer.reasons import in_words_of_periods
 from planner.prefer.running import running_fleet
-from planner.prefer.settings import other_settings
-from planner.prefer.standing import Terms, bases, standing
 from planner.program.data import FleetProblem
-from planner.program.problem import fleet_problem, gpu_limits
 from planner.simulate.fleet import Settings
 from planner.simulate.periods import in_periods, named_as_planned
 from planner.simulate.run import check_traces
@@ -67,6 +56,7 @@ from planner.spec.variants import with_texts
 NO_LIMIT = 1_000_000  # solves of variants that a user asks for one by one
 NO_FLEET = "no fleet meets the spec, neither this one nor another"
 NO_FLEET_FOUND = "no fleet was found that it could be compared with"
+NO_FLEET_OF_ALL_STEPS = "every month has a fleet by itself, but no fleets of all months meet the limits together"
 RATED_MIXES = (
     "pools that workloads share were tried in the mixes that they are rated for, then in any mix at what they carry in these: "
     "where a fleet just misses, another mix may hold"
@@ -106,10 +96,6 @@ class Prepared:
     catalog: Catalog
 
 
-class BrokenPlan(RuntimeError):  # noqa: N818
-    """A plan that its own audit refuses: a bug, never shown as solved."""
-
-
 def prepare(loaded: LoadedSpec, catalog: Catalog) -> Prepared:
     """Check the references of a loaded spec against the catalog. Raises `DiagnosticError` with every mistake."""
     from planner.candidates.references import check_references
@@ -138,7 +124,7 @@ def make_plan(
         BrokenPlan: the plan fails its audit.
     """
     clock = Clock(progress)
-    ground = _ground(prepared, options, ratings)
+    ground = ground_of(prepared, options, ratings)
     spec, earlier = ground.spec, ground.earlier
     clock.lap("candidates")
     if options.certify is not None:
@@ -150,12 +136,7 @@ def make_plan(
         plan = _solve_and_audit(ground, limits, options, clock)
         clock.lap("plan")
         if plan.status == "infeasible" and options.explains:
-            rough = replace(limits, gap=max(limits.gap, WAY_GAP))
-            trials = replace(_trials(prepared, ground.knowledge, options, rough), memo=ground.memo)
-            report = explain_infeasible(spec, ground.table, trials)
-            if ground.table.has_mixes and not unserved(ground.table):
-                report = report.model_copy(update={"reason": f"{report.reason}\n{RATED_MIXES}"})
-            plan = infeasible_plan(ground.context, report)
+            plan = infeasible_plan(ground.context, _explained(prepared, ground, limits, options))
             clock.lap("explain")
     if earlier is not None and plan.preferred is None:
         reasons = (NO_FLEET if plan.status == "infeasible" else NO_FLEET_FOUND,)
@@ -165,107 +146,93 @@ def make_plan(
         )
     if plan.objective is None:
         return plan
-    return _judged(with_apis(plan, ground.table.workloads), ground, options)
+    return judged(with_apis(plan, ground.table.workloads), ground, options)
 
 
-def _judged(plan: Plan, ground: _Ground, options: Options) -> Plan:
+def _explained(prepared: Prepared, ground: Ground, limits: SolveLimits, options: Options) -> InfeasibleReport:
+    """Return why there is no fleet and what would make one; of a growing demand, in the first step that has none."""
+    rough = replace(limits, gap=max(limits.gap, WAY_GAP))
+    failing = _first_without_fleet(prepared, ground, rough, options)
+    spec, table = (ground.spec, ground.table) if failing is None else (failing.spec, failing.table)
+    trials = replace(_trials(prepared, ground.knowledge, options, rough), memo=ground.memo)
+    if ground.together is not None and failing is None:
+        return InfeasibleReport(reason=NO_FLEET_OF_ALL_STEPS)
+    if failing is not None:
+        trials = replace(
+            trials, most_solves=0
+        )  # ways out would be for the demand of that step, which no key of the spec has
+    report = explain_infeasible(spec, table, trials)
+    reason = report.reason
+    if failing is not None and ground.together is not None:
+        step = next(s for s in ground.together.steps if s.name == failing.name)
+        reason = f"month {step.first_month} (from {step.due}) is the first without a fleet, at the demand it has then: {reason}"
+    if table.has_mixes and not unserved(table):
+        reason = f"{reason}\n{RATED_MIXES}"
+    return report.model_copy(update={"reason": reason})
+
+
+def _first_without_fleet(prepared: Prepared, ground: Ground, limits: SolveLimits, options: Options) -> Case | None:
+    """Return the first step of a growing demand that has no fleet by itself, None where there is none."""
+    if ground.together is None:
+        return None
+    asked = replace(options, write_lp=None)
+    for case in ground.together.cases:
+        context = _context(prepared, case.spec, case.table, options)
+        alone = Ground(case.spec, ground.catalog, ground.knowledge, ground.memo, case.table, context)
+        if _solve_and_audit(alone, limits, asked, Clock(lambda _stage, _s: None)).status == "infeasible":
+            return case
+    return None
+
+
+def judged(plan: Plan, ground: Ground, options: Options) -> Plan:
     """Return a plan with the outcome of the policies of its spec and of others; the fleet that runs is the baseline."""
     before = None if ground.earlier is None else ground.earlier.usd_per_month
     facts = PlanFacts(plan, ground.catalog, date.fromisoformat(plan.as_of), before)
     return with_policies(plan, evaluate((*placed(ground.spec.policies), *options.policies), facts))
 
 
-@dataclass(frozen=True)
-class Stood:
-    """How a fleet that runs fares on the terms of `as_of`: its plan as it is, None where it breaks something.
-
-    `rerouted` are the models whose traffic must be shared out otherwise than before for it to hold. `predicted_s` are latencies
-    of a fleet that breaks something, by (workload, SLO key): the worst of any pool and period. `usd_per_month` is what its nodes
-    cost at the prices of the day, None where some are not for sale any more. `digests` are those of what it was held against.
-    """
-
-    as_of: date
-    digests: Digests
-    usd_per_month: float | None
-    plan: Plan | None
-    broken: tuple[Broken, ...] = ()
-    rerouted: tuple[str, ...] = ()
-    predicted_s: Mapping[tuple[str, str], float] = field(default_factory=dict)
-
-
-def stand(prepared: Prepared, options: Options) -> Stood:
-    """Plan the fleet that runs, that of `options.prefer` or what the spec says is deployed, as it is: no other is searched for.
-
-    Raises:
-        DiagnosticError: the catalog or the calibration is incomplete, or nothing of that plan is of this spec.
-        ValueError: nothing runs.
-    """
-    ground = _ground(prepared, options)
-    if ground.earlier is None:
-        raise ValueError("nothing runs: there is neither a plan nor anything deployed")
-    whole = _whole(ground)
-    earlier = _as_planned(ground, whole)
-    spec, table = (ground.spec, ground.table) if whole is None else (whole.spec, whole.table)
-    found = standing(earlier, Terms(spec, ground.catalog, table, ground.knowledge.constants, whole))
-    usd_per_month = None if found.usd_per_h is None else found.usd_per_h * spec.planning.hours_per_month
-    stood = Stood(ground.context.as_of, ground.context.digests, usd_per_month, None)
-    broken = (*_settings(ground, options), *_without_candidates(ground), *found.broken)
-    if found.fleet is None or broken:
-        named = tuple(dict.fromkeys(_by_period(b, ground.context) for b in broken))
-        return replace(stood, broken=named, predicted_s=found.predicted_s)
-    plan = _planned(ground, found.whole, Best(found.fleet, "unproven", ()), found.fleet)
-    return replace(stood, plan=_judged(plan, ground, options), rerouted=bases(found.rerouted, whole))
-
-
-def _settings(ground: _Ground, options: Options) -> Iterator[Broken]:
-    """Yield what the pools of a saved plan run with otherwise than the spec has it."""
-    if options.prefer is None:
-        return
-    known = {(c.shape.model, c.shape.name): c.shape for c in ground.table.candidates}
-    plan = options.prefer.plan
-    shapes = {p.name: known[p.model, pool_shape(p)] for p in plan.pools if (p.model, pool_shape(p)) in known}
-    yield from other_settings(plan, ground.table.models, shapes)
-
-
-def _without_candidates(ground: _Ground) -> Iterator[Broken]:
-    for workload in unserved(ground.table):
-        cause = cause_of(ground.spec, ground.table, workload, ground.catalog)
-        yield Broken("supply", workload, cause.reasons[0])
-
-
-def _by_period(broken: Broken, context: Context) -> Broken:
-    """Return what is broken with its period told apart from what it is about."""
-    periods = [p.name for p in context.periods] if len(context.periods) > 1 else []
-    period = next((p for p in periods if broken.subject.endswith(f"{MARK}{p}")), "")
-    return replace(
-        broken,
-        reason=in_words_of_periods(broken.reason, periods),
-        subject=broken.subject.removesuffix(f"{MARK}{period}") if period else broken.subject,
-        key=in_words_of_periods(broken.key, periods),
-        period=period,
-    )
-
-
-@dataclass(frozen=True)
-class _Ground:
-    """What planning stands on: the spec as of its day, its candidates, and the fleet that runs, if one is to be kept."""
-
-    spec: FleetSpec
-    catalog: Catalog
-    knowledge: Knowledge
-    memo: Memo
-    table: CandidateTable
-    context: Context
-    earlier: EarlierFleet | None = None
-
-
-def _ground(prepared: Prepared, options: Options, ratings: Ratings | None = None) -> _Ground:
+def ground_of(prepared: Prepared, options: Options, ratings: Ratings | None = None) -> Ground:
     spec, catalog = _dated(prepared.spec, prepared.catalog, options), prepared.catalog
+    _check_growth(spec, options)
     earlier = deployed_fleet(spec, catalog) if options.prefer is None else options.prefer.fleet_for(spec)
     knowledge, memo = (Ratings() if ratings is None else ratings).of(catalog, spec.planning.confidence)
     table = build_table(spec, catalog, knowledge, memo, NOTHING_RUNS if earlier is None else earlier.shapes())
     earlier = None if earlier is None else on_nodes(earlier, spec, table)
-    return _Ground(spec, catalog, knowledge, memo, table, _context(prepared, spec, table, options), earlier)
+    context = _context(prepared, spec, table, options)
+    return _grown(Ground(spec, catalog, knowledge, memo, table, context, earlier))
+
+
+def _grown(ground: Ground) -> Ground:
+    """Return the ground of a growing demand with its steps, as it is where nothing grows."""
+    spec = ground.spec
+    steps = steps_of(spec)
+    if not steps or spec.growth is None:
+        return ground
+    cases: list[Case] = []
+    for step in steps:
+        table = build_table(step.spec, ground.catalog, ground.knowledge, ground.memo, held_to=ground.table.held_to)
+        cases.append(Case(step.name, step.spec, table, periods_of(step.spec), step.share))
+    buying = ByTerms(spec.growth, ground.table.supply)
+    return replace(ground, table=cases[0].table, together=Together(tuple(cases), buying, steps))
+
+
+def _check_growth(spec: FleetSpec, options: Options) -> None:
+    """Refuse what a plan of months ahead cannot say. Raises `DiagnosticError`."""
+    if spec.growth is None:
+        return
+    asked = {
+        "keep a fleet that runs": options.prefer is not None or bool(spec.deployed),
+        "be certified by a replay": options.certify is not None,
+    }
+    for what, is_asked in asked.items():
+        if is_asked:
+            message = f"a plan of months ahead (`growth`) cannot {what}; remove `growth` for that"
+            raise DiagnosticError([Diagnostic("plan/growth", message)])
+
+
+def today(prepared: Prepared) -> Prepared:
+    """Return a spec without the months ahead: the demand of today alone."""
+    return replace(prepared, spec=prepared.spec.model_copy(update={"growth": None}))
 
 
 def variants(prepared: Prepared, plan: Plan) -> tuple[FleetSpec, Trials]:
@@ -301,7 +268,7 @@ def _context(prepared: Prepared, spec: FleetSpec, table: CandidateTable, options
     """Return what a plan says about where it comes from."""
     as_of = spec.planning.as_of or prepared.catalog.newest_price_date()
     periods = periods_of(spec)
-    assumed = (*table.assumptions, *hour_assumptions(spec, periods))
+    assumed = (*table.assumptions, *hour_assumptions(spec, periods), *growth_assumptions(spec))
     table = replace(table, assumptions=assumed)
     return Context(spec, table, as_of, _digests(prepared, as_of, options), _versions(), periods)
 
@@ -312,7 +279,7 @@ def _trials(prepared: Prepared, knowledge: Knowledge, options: Options, limits: 
     def plan_spec(spec: FleetSpec, table: CandidateTable) -> Plan:
         context, silent = _context(prepared, spec, table, options), Clock(lambda _stage, _s: None)
         asked = replace(options, write_lp=None, prefer=None, certify=None, tries_any_mix=False)
-        return _solve_and_audit(_Ground(spec, prepared.catalog, knowledge, {}, table, context), limits, asked, silent)
+        return _solve_and_audit(Ground(spec, prepared.catalog, knowledge, {}, table, context), limits, asked, silent)
 
     def read(changes: Sequence[Change]) -> FleetSpec | None:
         try:
@@ -332,7 +299,7 @@ def _dated(spec: FleetSpec, catalog: Catalog, options: Options) -> FleetSpec:
     return spec.model_copy(update={"planning": planning})
 
 
-def _solve_and_audit(ground: _Ground, limits: SolveLimits, options: Options, clock: Clock) -> Plan:
+def _solve_and_audit(ground: Ground, limits: SolveLimits, options: Options, clock: Clock) -> Plan:
     """Find the best fleet, keep the earlier one where that is worth it, and audit the plan.
 
     The plan of a spec without a fleet does not say yet what is in the way.
@@ -340,13 +307,13 @@ def _solve_and_audit(ground: _Ground, limits: SolveLimits, options: Options, clo
     context = ground.context
     if lost := unserved(ground.table):
         return infeasible_plan(context, InfeasibleReport(reason=f"no candidate serves {', '.join(lost)}"))
-    whole = _whole(ground)
+    whole = whole_of(ground)
     if whole is not None:
         clock.lap("candidates by period")
     chosen = _searched(ground, whole, limits, options, clock)
     if isinstance(chosen, Plan):
         return chosen
-    plan = _planned(ground, whole, chosen.best, chosen.fleet)
+    plan = planned(ground, whole, chosen.best, chosen.fleet)
     if chosen.certificate is not None:
         certificate = chosen.certificate
         if whole is not None:
@@ -356,34 +323,16 @@ def _solve_and_audit(ground: _Ground, limits: SolveLimits, options: Options, clo
     return _with_outcome(plan, chosen, before, options, ground.spec)
 
 
-def _whole(ground: _Ground) -> Expanded | None:
-    """Return a spec of several periods with a copy of everything for each, None where all hours are planned as one."""
-    if len(ground.context.periods) == 1:
-        return None
-    shapes = NOTHING_RUNS if ground.earlier is None else ground.earlier.shapes()
-
-    def rated(changed: FleetSpec) -> CandidateTable:
-        return build_table(changed, ground.catalog, ground.knowledge, ground.memo, shapes, ground.table.held_to)
-
-    return expanded(ground.spec, ground.table, ground.context.periods, rated)
-
-
-def _as_planned(ground: _Ground, whole: Expanded | None) -> EarlierFleet:
-    """Return the fleet that runs at its peak, or as its copies for every period."""
-    assert ground.earlier is not None
-    return ground.earlier.at_peak() if whole is None else by_periods(ground.earlier, whole.parts)
-
-
 def _searched(
-    ground: _Ground, whole: Expanded | None, limits: SolveLimits, options: Options, clock: Clock
+    ground: Ground, whole: Expanded | None, limits: SolveLimits, options: Options, clock: Clock
 ) -> Chosen | Plan:
     """State the program of a spec and its candidates, and choose a fleet: the best, the earlier one, or one that is certified."""
     spec, table = (ground.spec, ground.table) if whole is None else (whole.spec, whole.table)
     keeper = None
     if ground.earlier is not None:
         within = _stay_within(spec, options)
-        keeper = _keeper(ground, spec, table, _as_planned(ground, whole), limits, within)
-    problem = _problem(ground, spec, table) if keeper is None else keeper.problem
+        keeper = _keeper(ground, spec, table, as_planned(ground.earlier, whole), limits, within)
+    problem = problem_of(ground, spec, table) if keeper is None else keeper.problem
     if options.write_lp is not None:
         _write_lp(problem, options.write_lp)
     search = Search(ground.context, table, problem, ground.knowledge.constants, limits, clock, options.tries_any_mix)
@@ -393,14 +342,8 @@ def _searched(
     return choose_certified(search, keeper, certify)
 
 
-def _problem(
-    ground: _Ground, spec: FleetSpec, table: CandidateTable, paid: frozenset[str] = frozenset()
-) -> FleetProblem:
-    return fleet_problem(spec, table, gpu_limits(spec, ground.catalog), paid)
-
-
 def _keeper(
-    ground: _Ground,
+    ground: Ground,
     spec: FleetSpec,
     table: CandidateTable,
     earlier: EarlierFleet,
@@ -409,43 +352,8 @@ def _keeper(
 ) -> Keeper:
     """Return what decides about a fleet that runs, with the program of a spec and its candidates."""
     running = running_fleet(earlier, table)
-    problem = _problem(ground, spec, table, frozenset(running.nodes))
+    problem = problem_of(ground, spec, table, frozenset(running.nodes))
     return Keeper(running, spec, ground.catalog, table, problem, ground.knowledge.constants, limits, stay_within)
-
-
-def _planned(ground: _Ground, whole: Expanded | None, best: Best, fleet: Fleet) -> Plan:
-    """Return the audited plan of a fleet. Whether it is proven depends on the best one: what is kept is kept on purpose."""
-    return _planned_at_peak(ground, best, fleet) if whole is None else _planned_by_period(ground, whole, best, fleet)
-
-
-def _planned_at_peak(ground: _Ground, best: Best, fleet: Fleet) -> Plan:
-    found, catalog, constants = fleet.found, ground.catalog, ground.knowledge.constants
-    table = replace(found.table, assumptions=(*ground.context.table.assumptions, *best.rerated))
-    context = replace(ground.context, table=table)
-    drafts = draft_pools(table, found.pools, constants)
-    plan = build_plan(context, found.problem, found.solution, fleet.packing, drafts, constants, best.status)
-    _refuse(audit(plan, ground.spec, table, catalog, constants, found.reroutes))
-    return plan
-
-
-def _planned_by_period(ground: _Ground, whole: Expanded, best: Best, fleet: Fleet) -> Plan:
-    """Audit a fleet in each period, and put the plans of the periods together."""
-    catalog, constants, context = ground.catalog, ground.knowledge.constants, ground.context
-    found, packing = fleet.found, fleet.packing
-    growth = growth_of(found.table, found.problem, found.solution, constants)
-    parts: list[PeriodPlan] = []
-    for part in whole.parts:
-        own, nodes = in_period(part, found, packing)
-        about = replace(context, spec=part.spec, table=own.table)
-        drafts = draft_pools(own.table, own.pools, constants)
-        least = growth_in(part, growth)
-        plan = build_plan(about, own.problem, own.solution, nodes, drafts, constants, best.status, least)
-        _refuse(audit(plan, part.spec, own.table, catalog, constants, own.reroutes), part.period.name)
-        parts.append(PeriodPlan(part.period, plan))
-    context = replace(context, table=replace(context.table, assumptions=(*context.table.assumptions, *best.rerated)))
-    plan = build_plan_of_periods(context, found.problem, found.solution, parts, best.status)
-    _refuse(audit_fold(plan, parts, ground.spec, context.table, catalog))
-    return plan
 
 
 def _with_outcome(plan: Plan, chosen: Chosen, earlier: EarlierFleet | None, options: Options, spec: FleetSpec) -> Plan:
@@ -476,12 +384,6 @@ def _outcome(plan: Plan, earlier: EarlierFleet, stay_within: float, best: Best, 
 
 def _stay_within(spec: FleetSpec, options: Options) -> float:
     return spec.planning.stay_within if options.stay_within is None else options.stay_within
-
-
-def _refuse(violations: tuple[Violation, ...], period: str = "") -> None:
-    """Refuse a plan that its audit finds wrong, in a period where one is named."""
-    if violations:
-        raise BrokenPlan(f"{f'in {period}: ' if period else ''}{in_words(violations)}")
 
 
 def _write_lp(problem: FleetProblem, path: Path) -> None:

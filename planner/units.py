@@ -91,6 +91,10 @@ DIMENSIONS: Mapping[str, Dimension] = MappingProxyType(
             Dimension("share", "a share", {"%": 0.01}, "80 %", bare=1.0, maximum=1.0),
             Dimension("ratio", "a ratio", {"%": 0.01}, "99.6 %", bare=1.0),
             Dimension("change", "a relative change", {"%": 0.01}, "15 %", bare=1.0, bare_maximum=1.0),
+            Dimension("growth", "growth per month", {"%/month": 0.01}, "8 %/month"),
+            Dimension(
+                "months", "a number of months", {"months": 1.0, "month": 1.0, "years": 12.0, "year": 12.0}, "12 months"
+            ),
             Dimension("count", "a count", {}, "12k", bare=1.0, scaled=True),
             Dimension("money", "an amount of money", {"USD": 1.0}, "400000 USD", scaled=True),
             Dimension("money_per_month", "money per month", {"USD/month": 1.0}, "400000 USD/month", scaled=True),
@@ -123,6 +127,9 @@ _SPELLINGS: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("usd/gpu/hour", "usd/gpu-hour", "usd/gpu-h", "usd/gpuh", "$/gpu/h"), "USD/gpu/h"),
         **dict.fromkeys(("usd/node/hour", "usd/node-hour", "usd/node-h", "$/node/h"), "USD/node/h"),
         **dict.fromkeys(("$/kwh", "usd/kw-h", "usd/kilowatt-hour"), "USD/kWh"),
+        **dict.fromkeys(("%/mo", "% per month", "% a month", "percent/month"), "%/month"),
+        **dict.fromkeys(("mo", "mos"), "months"),
+        **dict.fromkeys(("y", "yr", "yrs"), "years"),
         **dict.fromkeys(("watt", "watts"), "W"),
         **dict.fromkeys(("kilowatt", "kilowatts"), "kW"),
         **dict.fromkeys(("usd/mtokens", "$/mtok", "usd/1m", "usd/m tokens"), "USD/Mtok"),

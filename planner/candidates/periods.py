@@ -1,7 +1,8 @@
-"""A spec with hourly demand as the program sees it: every offer, and every model whose demand changes, once for each period.
+"""Specs that are planned together as the program sees them: every offer, and every model that changes, once for each part.
 
-What is free to differ by period is a copy of its own. Models whose demand is the same at all hours run the same replicas in all. Copies of nodes that are reserved, committed or owned name the offer that
-they are copies of, so that the program can buy the same number of them in all periods.
+A part is a period of hours, in each of the cases that there are: a single one where only hours differ, else the steps of a growing demand
+or the scenarios that one fleet is to hold in. What is free to differ by part is a copy of its own. Models that are the same in all parts run
+the same replicas in all. Copies of nodes that are bought for several parts at once name the group that has the same number.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from planner.candidates.hours import Period
 from planner.candidates.supply import OWNED_TERM
@@ -36,21 +38,38 @@ def base_of(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class InPeriod:
-    """One period as a spec of its own, under the names and at the hourly prices of the spec that it comes from.
+class Case:
+    """A spec with its candidates and the periods of its hours, planned together with others.
 
-    Limits that are on all periods together are left out of it. `steady` are the models, workloads and candidates that are the
-    same in all periods.
+    `share` is its part of the time that costs are a mean over. `name` is empty where it is the only one.
+    """
+
+    name: str
+    spec: FleetSpec
+    table: CandidateTable
+    periods: tuple[Period, ...]
+    share: float = 1.0
+
+
+@dataclass(frozen=True)
+class InPeriod:
+    """One period of a case as a spec of its own, under the names and at the hourly prices of the spec that it comes from.
+
+    Limits that are on all periods together are left out of it where there are several. `steady` are the models, workloads and candidates that are the
+    same in all parts. `share` is that of all time, `mark` what copies for this part have in their names.
     """
 
     period: Period
     spec: FleetSpec
     table: CandidateTable
     steady: frozenset[str]
+    case: str
+    share: float
+    mark: str
 
     def supply_name(self, base: str) -> str:
-        """Return the name of the copy of an offer, entry or cell for this period."""
-        return f"{base}{MARK}{self.period.name}"
+        """Return the name of the copy of an offer, entry or cell for this part."""
+        return f"{base}{MARK}{self.mark}"
 
     def name(self, base: str) -> str:
         """Return the name of what a model, workload or candidate is in this period."""
@@ -58,7 +77,7 @@ class InPeriod:
 
     def offer(self, name: str) -> str | None:
         """Return the offer that another one is the copy of in this period, None for the copies of other periods."""
-        base = name.removesuffix(f"{MARK}{self.period.name}")
+        base = name.removesuffix(f"{MARK}{self.mark}")
         return base if base != name else None
 
     def restored(self, candidate: Candidate) -> Candidate:
@@ -81,61 +100,83 @@ class InPeriod:
 
 @dataclass(frozen=True)
 class Expanded:
-    """A spec and its table with one copy of everything for each period, and the periods by themselves."""
+    """A spec and its table with one copy of everything for each part, and the parts by themselves."""
 
     spec: FleetSpec
     table: CandidateTable
     parts: tuple[InPeriod, ...]
 
 
-def expanded(
-    spec: FleetSpec,
-    table: CandidateTable,
-    periods: Sequence[Period],
-    rated: Callable[[FleetSpec], CandidateTable],
-) -> Expanded:
-    """Return a spec and its candidates expanded to periods.
+Rating = Callable[[FleetSpec], CandidateTable]
+"""Rates the candidates of a variant of a spec."""
 
-    Candidates are those of `table`, rated anew (by `rated`) for models whose workloads mix in other shares in a period.
+
+class Buying(Protocol):
+    """Says how nodes of an offer are bought for several parts: for each by itself, or equally many for some of them."""
+
+    def copied(self, offer: PricedOffer, part: InPeriod) -> PricedOffer:
+        """Return the copy of an offer for a part, with its price, its share of time and its group."""
+
+
+def expanded(cases: Sequence[Case], rated: Rating, buying: Buying | None = None) -> Expanded:
+    """Return the spec and the candidates of cases expanded to their periods, with the supply and limits of the first.
+
+    Candidates are those of the tables, rated anew (by `rated`) for models whose workloads mix in other shares in a period.
     """
-    steady = _steady(table, periods)
-    parts = tuple(_in_period(spec, table, period, steady, rated) for period in periods)
-    models = {part.name(name): model for part in parts for name, model in spec.models.items()}
+    first = cases[0]
+    steady = _steady(cases)
+    parts = tuple(_in_period(case, period, steady, rated, len(cases) == 1) for case in cases for period in case.periods)
+    models = {part.name(name): model for part in parts for name, model in part.spec.models.items()}
     workloads = {
         part.name(name): workload.model_copy(update={"model": part.name(workload.model)})
         for part in parts
         for name, workload in part.spec.workloads.items()
     }
-    reserved = _reserved(table.supply)
-    tables = [_copied(part, reserved) for part in parts]
+    bought = buying or ByHours(first.table.supply)
+    tables = [_copied(part, bought) for part in parts]
     candidates = {c.name: c for each in tables for c in each.candidates}
     for name in sorted(candidates.keys() & steady):
         candidates[name] = _in_all(candidates[name], parts)
     whole = replace(
-        table,
+        first.table,
         models={name: model for each in tables for name, model in each.models.items()},
         workloads={name: workload for each in tables for name, workload in each.workloads.items()},
         supply=replace(
-            table.supply,
+            first.table.supply,
             offers=tuple(sorted((o for each in tables for o in each.supply.offers), key=lambda o: o.name)),
             stock=tuple(sorted((s for each in tables for s in each.supply.stock), key=lambda s: s.entry)),
             matched=tuple(
-                frozenset(part.supply_name(n) for part in parts for n in own) for own in table.supply.matched
+                frozenset(part.supply_name(n) for part in parts for n in own) for own in first.table.supply.matched
             ),
         ),
         candidates=tuple(candidates[name] for name in sorted(candidates)),
     )
-    return Expanded(spec.model_copy(update={"models": models, "workloads": workloads}), whole, parts)
+    return Expanded(first.spec.model_copy(update={"models": models, "workloads": workloads}), whole, parts)
 
 
-def _steady(table: CandidateTable, periods: Sequence[Period]) -> frozenset[str]:
-    """Return the models whose every workload has the same demand in all periods, their workloads and candidates."""
-    changing = {
-        w.model for w in table.workloads.values() if len({period.requests_per_s[w.name] for period in periods}) > 1
-    }
-    models = table.models.keys() - changing
+def _steady(cases: Sequence[Case]) -> frozenset[str]:
+    """Return the models that are the same in all cases and whose every workload has the same demand in all periods,
+    their workloads and candidates.
+    """
+    first, *others = [_by_model(case) for case in cases]
+    models = {model for model, own in first.items() if all(each.get(model) == own for each in others)}
+    periods = [period for case in cases for period in case.periods]
+    table = cases[0].table
+    for w in table.workloads.values():
+        if len({period.requests_per_s[w.name] for period in periods if w.name in period.requests_per_s}) > 1:
+            models.discard(w.model)
     workloads = {w.name for w in table.workloads.values() if w.model in models}
     return frozenset(models | workloads | {c.name for c in table.candidates if c.shape.model in models})
+
+
+def _by_model(case: Case) -> dict[str, tuple[object, ...]]:
+    """Return everything that is known of each model of a case."""
+    found: dict[str, list[object]] = {name: [model] for name, model in case.table.models.items()}
+    for w in case.table.workloads.values():
+        found[w.model].append(w)
+    for c in case.table.candidates:
+        found[c.shape.model].append(c)
+    return {model: tuple(own) for model, own in found.items()}
 
 
 def _in_all(candidate: Candidate, parts: Sequence[InPeriod]) -> Candidate:
@@ -145,13 +186,12 @@ def _in_all(candidate: Candidate, parts: Sequence[InPeriod]) -> Candidate:
     return replace(candidate, cells=tuple(sorted(c for own in cells for c in own)), cells_by_period=cells)
 
 
-def _in_period(
-    spec: FleetSpec,
-    table: CandidateTable,
-    period: Period,
-    steady: frozenset[str],
-    rated: Callable[[FleetSpec], CandidateTable],
-) -> InPeriod:
+def _in_period(case: Case, period: Period, steady: frozenset[str], rated: Rating, is_alone: bool) -> InPeriod:
+    spec, table = case.spec, case.table
+    named = () if is_alone else (case.name,)
+    mark = "-".join((*named, period.name) if is_alone or len(case.periods) > 1 else named)
+    if len(case.periods) == 1:
+        return InPeriod(period, spec, table, steady, case.name, case.share, mark)
     workloads = {
         name: _at_rate(workload, period.requests_per_s[name])
         for name, workload in spec.workloads.items()
@@ -175,7 +215,8 @@ def _in_period(
         candidates=tuple(_serving(c, workloads) for c in own.candidates if c.services.keys() & workloads.keys()),
         supply=replace(table.supply, matched=tuple(table.supply.matched[i] for i in kept)),
     )
-    return InPeriod(period, spec.model_copy(update={"workloads": workloads, "supply": supply}), own, steady)
+    own_spec = spec.model_copy(update={"workloads": workloads, "supply": supply})
+    return InPeriod(period, own_spec, own, steady, case.name, case.share * period.share, mark)
 
 
 def _at_rate(workload: WorkloadSpec, requests_per_s: float) -> WorkloadSpec:
@@ -223,18 +264,24 @@ def _mixed_otherwise(workloads: Iterable[ResolvedWorkload], period: Period) -> s
     return {model for model, found in ratios.items() if len(found) > 1}
 
 
-def _reserved(supply: Supply) -> set[str]:
-    """Return the offers whose nodes are the same in all periods: long terms, owned, and commitments over several kinds.
+class ByHours:
+    """Nodes of long terms, owned ones and commitments over several kinds are the same in all periods; others are free.
 
     A commitment to one kind of node holds in every period by itself, and more of them may be had for some hours.
     """
-    kinds = Counter(o.entry for o in supply.offers)
-    committed = {s.entry for s in supply.stock if s.committed > 0 and kinds[s.entry] > 1}
-    return {o.name for o in supply.offers if o.term in RESERVED_TERMS or o.entry in committed}
+
+    def __init__(self, supply: Supply) -> None:
+        kinds = Counter(o.entry for o in supply.offers)
+        self._committed = {s.entry for s in supply.stock if s.committed > 0 and kinds[s.entry] > 1}
+
+    def copied(self, offer: PricedOffer, part: InPeriod) -> PricedOffer:
+        """Return the copy of an offer, at a price that is its part of the mean over all hours."""
+        is_same = offer.term in RESERVED_TERMS or offer.entry in self._committed
+        return copy_of(offer, part, offer.name if is_same else "")
 
 
-def _copied(part: InPeriod, reserved: set[str]) -> CandidateTable:
-    """Return the table of a period under the names of its copies, at prices that are parts of the mean over all hours."""
+def _copied(part: InPeriod, buying: Buying) -> CandidateTable:
+    """Return the table of a part under the names of its copies, at prices that are parts of the mean over all time."""
     table = part.table
     return replace(
         table,
@@ -246,7 +293,7 @@ def _copied(part: InPeriod, reserved: set[str]) -> CandidateTable:
         candidates=tuple(_copied_candidate(part, c) for c in table.candidates),
         supply=replace(
             table.supply,
-            offers=tuple(_copied_offer(part, o, o.name in reserved) for o in table.supply.offers),
+            offers=tuple(buying.copied(o, part) for o in table.supply.offers),
             stock=tuple(Stock(part.supply_name(s.entry), s.committed, s.available) for s in table.supply.stock),
         ),
     )
@@ -263,14 +310,15 @@ def _copied_candidate(part: InPeriod, candidate: Candidate) -> Candidate:
     )
 
 
-def _copied_offer(part: InPeriod, offer: PricedOffer, is_reserved: bool) -> PricedOffer:
+def copy_of(offer: PricedOffer, part: InPeriod, group: str) -> PricedOffer:
+    """Return the copy of an offer for a part, which is bought as often as the others of its group."""
     return replace(
         offer,
         name=part.supply_name(offer.name),
         entry=part.supply_name(offer.entry),
         cell=part.supply_name(offer.cell),
-        usd_per_node_h=offer.usd_per_node_h * part.period.share,
-        period=part.period.name,
-        share=part.period.share,
-        reserved=offer.name if is_reserved else "",
+        usd_per_node_h=offer.usd_per_node_h * part.share,
+        period=part.mark,
+        share=part.share,
+        reserved=group,
     )

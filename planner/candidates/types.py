@@ -123,7 +123,8 @@ class PricedOffer:
     `power_w` is what a node draws with its GPUs at their TDP: for owned nodes with host and PUE where the spec gives them.
     `vcpus` is None where the provider does not say, and for owned nodes. Where hours are planned in several `period`s, this
     is one of as many copies of an offer, `share` the share of hours in its period and the price that of an hour times that;
-    copies of one offer that is `reserved` for all hours have its name there.
+    copies of one offer that is `reserved` for all hours have its name there. `step` is that of a growing fleet, and `term_steps` the
+    steps that nodes are paid for once they are bought, 0 where they are paid by the hour.
     """
 
     name: str
@@ -143,6 +144,8 @@ class PricedOffer:
     period: str = ""
     share: float = 1.0
     reserved: str = ""
+    step: str = ""
+    term_steps: int = 0
 
     @property
     def site(self) -> str:

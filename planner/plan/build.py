@@ -12,7 +12,7 @@ from planner.candidates.types import CandidateTable
 from planner.physics.constants import SpeedConstants
 from planner.plan.commitments import plan_commitments
 from planner.plan.fold import PeriodPlan, folded
-from planner.plan.growth import Growth, growth_of
+from planner.plan.growth import growth_of
 from planner.plan.io import with_digest
 from planner.plan.nodes import plan_nodes
 from planner.plan.pools import PoolDraft, plan_pools, pool_costs
@@ -58,16 +58,15 @@ def build_plan(
     drafts: list[PoolDraft],
     constants: SpeedConstants,
     status: Status,
-    growth: Growth | None = None,
 ) -> Plan:
-    """Return the plan of a solved or unproven fleet, with its digest. Its `growth` is found out where it is not known."""
+    """Return the plan of a solved or unproven fleet, with its digest."""
     spec, table = context.spec, context.table
     hours = spec.planning.hours_per_month
     nodes = plan_nodes(table, packing)
     usd_per_h = sum(n.usd_per_hour for n in nodes)
     commitments = plan_commitments(spec, table, packing)
     spares = spares_of(table, problem, solution, [(d.candidate, d.load) for d in drafts], constants)
-    growth = growth or growth_of(table, problem, solution, constants)
+    growth = growth_of(table, problem, solution, constants)
     plan = Plan(
         fleet=spec.fleet,
         status=status,
@@ -117,7 +116,7 @@ def build_plan_of_periods(
         peak_usd_per_hour=0.0,
         usd_per_month=0.0,
         bound_usd_per_hour=solution.bound if minimises_cost_alone(problem) else None,
-        preference_penalty=penalties(problem, solution.replicas),
+        preference_penalty=sum(p.period.share * o.preference_penalty for p in parts if (o := p.plan.objective)),
         gap=solution.gap,
         committed_usd_per_month=0.0,
         idle_committed_usd_per_month=0.0,

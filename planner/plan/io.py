@@ -16,7 +16,15 @@ from planner.plan.page import plans_in
 from planner.plan.schema import Plan
 
 SIGNIFICANT_DIGITS = 12  # enough for any figure here, and below the noise of the last bits
-ABSENT_WHEN_NULL = ("demand_by_period", "certificate", "infeasible", "preferred", "unsolved", "max_load_factor")
+ABSENT_WHEN_NULL = (
+    "demand_by_period",
+    "certificate",
+    "growth",
+    "infeasible",
+    "preferred",
+    "unsolved",
+    "max_load_factor",
+)
 ABSENT_FROM_ITEMS_WHEN_NULL = {
     "pools": ("workloads_by_period", "serving"),
     "workloads": ("api",),

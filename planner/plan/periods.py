@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from planner.candidates.periods import InPeriod
 from planner.candidates.types import Candidate
-from planner.plan.growth import Growth
 from planner.plan.pools import pool_loads
 from planner.plan.rerate import Settled
 from planner.plan.reroute import reroutes
@@ -41,11 +40,6 @@ def in_period(part: InPeriod, found: Settled, packing: Packing) -> tuple[Settled
 def _as_rated(part: InPeriod, candidate: Candidate, copy: Candidate) -> Candidate:
     """Return a candidate with what its copy for the period bears and runs with."""
     return replace(candidate, services=_own(part, copy.services), max_num_seqs=copy.max_num_seqs)
-
-
-def growth_in(part: InPeriod, growth: Growth) -> Growth:
-    """Return how far traffic of a period may grow; the factor on all demands is that of all periods."""
-    return Growth(_own(part, growth.capacity), _own(part, growth.next_step), growth.common_factor)
 
 
 def _solution(part: InPeriod, problem: FleetProblem, whole: Solution, packing: Packing) -> Solution:

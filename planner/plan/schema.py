@@ -423,6 +423,66 @@ class Preferred(Record):
     changes: tuple[PreferredChange, ...] = ()
 
 
+class GrowthPool(Record):
+    """A pool of a step of a growing fleet."""
+
+    name: str
+    model: str
+    shape: str
+    replicas: int
+
+
+class GrowthStep(Record):
+    """Months of a growing fleet that are planned as one."""
+
+    first_month: int
+    """From 1, which is today."""
+    months: int
+    due: str
+    """Day that it starts."""
+    requests_per_s: Mapping[str, float]
+    """Demand by workload, headroom not counted: that of the last month of the step."""
+    usd_per_month: float
+    nodes: Mapping[str, int]
+    """Nodes by offer."""
+    change: Mapping[str, int]
+    """Nodes more (or less, below zero) than in the step before, by offer; in the first, all of them."""
+    pools: tuple[GrowthPool, ...]
+
+
+class Purchase(Record):
+    """Nodes of a long term that are bought at the start of a step."""
+
+    offer: str
+    term: str
+    nodes: int
+    first_month: int
+    due: str
+    """Day to buy them."""
+    until: str
+    """Day that the term ends."""
+    usd_per_month: float
+    usd_after_horizon: float
+    """What is still to be paid when the horizon ends."""
+
+
+class GrowthPlan(Record):
+    """What a growing fleet needs in the months ahead; the plan that it is part of is that of its first step."""
+
+    horizon_months: int
+    growth_per_month: Mapping[str, float]
+    """By workload, as a share of its demand."""
+    usd: float
+    """Cost over the horizon: payments that are due until it ends."""
+    bound_usd: float | None
+    """Proven lower bound on `usd`; null when something else is minimised, preferences included."""
+    usd_after_horizon: float
+    """What is still to be paid for terms that run longer."""
+    steps: tuple[GrowthStep, ...]
+    purchases: tuple[Purchase, ...]
+    """Nodes of long terms, those to buy first first."""
+
+
 class Plan(Record):
     """The answer to a spec."""
 
@@ -448,6 +508,8 @@ class Plan(Record):
     policies: tuple[PolicyResult, ...]
     digests: Digests
     versions: Versions
+    growth: GrowthPlan | None = None
+    """The months ahead; absent where demand does not grow. `objective` has the mean over them in `value`, `bound` and `gap` then."""
     infeasible: InfeasibleReport | None = None
     """Why no fleet meets the spec; absent from the JSON of other plans."""
     preferred: Preferred | None = None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
 
+from planner.candidates.periods import MARK
 from planner.candidates.types import Flow, PricedOffer, Service, Stock, flows_of
 
 
@@ -102,7 +103,7 @@ class NodeOffer:
 
     `entry` is the spec entry it comes from (stock and commitments are stated there); `cell` groups the offers of a
     GPU type that the same candidates may use; `power_w` is drawn by one node with its GPUs at their TDP. `period`, `share`
-    and `reserved` are set where an offer is there once for every period; see `PricedOffer`.
+    and `reserved` are set where an offer is there once for every period, `step` and `term_steps` where demand grows; see `PricedOffer`.
     """
 
     name: str
@@ -115,6 +116,8 @@ class NodeOffer:
     period: str = ""
     share: float = 1.0
     reserved: str = ""
+    step: str = ""
+    term_steps: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +135,12 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class CostShare:
-    """A limit of the spec on what selected `offers` cost together, as a `share` of the cost of all nodes."""
+    """A limit of the spec on what selected `offers` cost together, as a `share` of the cost of all nodes, those of a `step` alone where demand grows."""
 
     key: str
     offers: frozenset[str]
     share: float
+    step: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +230,11 @@ class FleetProblem:
     cover_weights: tuple[CoverWeights, ...] = ()
     kept: Kept | None = None
 
+    @cached_property
+    def steps(self) -> Mapping[str, float]:
+        """Steps of a growing demand with their shares of the horizon, in their order; a single one without a name, if nothing grows."""
+        return shares_of_steps(self.offers)
+
     def columns_of(self, model: str) -> tuple[Column, ...]:
         """Return the candidates of one model."""
         return self._columns_by_model.get(model, ())
@@ -310,6 +319,19 @@ def counted(objective: str, offer: NodeOffer | PricedOffer) -> float:
     return offer.usd_per_node_h
 
 
+def bought_as(offer: NodeOffer | PricedOffer) -> str:
+    """Return the name of what nodes are bought from for several periods or steps at once, empty where each is for itself."""
+    return offer.reserved.removesuffix(f"{MARK}{offer.step}") if offer.step else offer.reserved
+
+
+def shares_of_steps(offers: Iterable[NodeOffer | PricedOffer]) -> dict[str, float]:
+    """Return the share of the horizon by step of a growing demand, in their order; all of it without a name, if nothing grows."""
+    found: dict[str, float] = defaultdict(float)
+    for step, _, share in sorted({(o.step, o.period, o.share) for o in offers}):
+        found[step] += share
+    return dict(found) if "" not in found else {"": 1.0}
+
+
 def penalties(problem: FleetProblem, replicas: Mapping[str, int]) -> float:
     """Return what preferences add to the objective of a fleet, replicas by candidate."""
     return sum(c.penalty * replicas.get(c.name, 0) for c in problem.columns)
@@ -331,10 +353,12 @@ __all__ = [
     "Quota",
     "Service",
     "Stock",
+    "bought_as",
     "by_model",
     "counted",
     "minimises_cost_alone",
     "node_cost",
     "penalties",
+    "shares_of_steps",
     "spares_by_candidate",
 ]

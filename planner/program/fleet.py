@@ -109,6 +109,7 @@ def _add_variables(model: Any, index: ProgramIndex) -> None:
     model.replicas = pyo.Var(list(index.columns), domain=pyo.NonNegativeIntegers, bounds=lambda _m, c: (0, most[c]))
     model.rate = pyo.Var([flow_key(c, f) for c in problem.columns for f in c.flows], domain=pyo.NonNegativeReals)
     model.nodes = pyo.Var(list(index.offers), domain=pyo.NonNegativeIntegers)
+    model.bought = pyo.Var(list(index.purchases), domain=pyo.NonNegativeReals)
     model.shape_used = pyo.Var(index.switchable_shapes, domain=pyo.Binary)
     model.weights = pyo.Var([(m, f) for m in index.by_model for f in index.formats(m)], domain=pyo.Binary)
     model.kv_cache = pyo.Var([(m, f) for m in index.by_model for f in index.kv_formats(m)], domain=pyo.Binary)

@@ -16,6 +16,7 @@ from planner.program.data import (
     ModelRules,
     NodeOffer,
     Service,
+    bought_as,
     node_cost,
     spares_by_candidate,
 )
@@ -300,6 +301,15 @@ class ProgramIndex:
             if offer.reserved:
                 grouped[offer.reserved].append(offer)
         return {name: tuple(grouped[name]) for name in sorted(grouped)}
+
+    @cached_property
+    def purchases(self) -> dict[tuple[str, str], NodeOffer]:
+        """A copy of each offer of a long term for each step of a growing demand, by name of the offer and step."""
+        found: dict[tuple[str, str], NodeOffer] = {}
+        for offer in self.problem.offers:
+            if offer.term_steps:
+                found.setdefault((bought_as(offer), offer.step), offer)
+        return {key: found[key] for key in sorted(found)}
 
     @cached_property
     def columns_in(self) -> dict[str, tuple[Column, ...]]:

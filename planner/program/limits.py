@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.candidates.types import CandidateTable, PricedOffer
-from planner.program.data import CostShare, NodeOffer, Quota, counted
+from planner.program.data import CostShare, NodeOffer, Quota, bought_as, counted, shares_of_steps
 from planner.spec import FleetSpec, LimitRuleSpec
 
 UNITS = {"gpus": "GPUs", "nodes": "nodes", "vcpus": "vCPUs", "usd_per_month": "USD/h"}
@@ -43,8 +43,9 @@ def node_offers(
         or (o.cell in cells and (o.entry in counted or o.name in paid or cheapest[twins(o)] is o))
     ]
     names = {o.name for o in kept}
-    reserved = {o.reserved for o in kept if o.reserved}  # in all periods, if worth buying in one
-    return tuple(node_offer(o) for o in table.supply.offers if o.name in names or o.reserved in reserved)
+    # In all periods, and in all steps of a growing demand, if worth buying in one.
+    reserved = {bought_as(o) for o in kept if o.reserved}
+    return tuple(node_offer(o) for o in table.supply.offers if o.name in names or bought_as(o) in reserved)
 
 
 def node_offer(o: PricedOffer) -> NodeOffer:
@@ -60,6 +61,8 @@ def node_offer(o: PricedOffer) -> NodeOffer:
         period=o.period,
         share=o.share,
         reserved=o.reserved,
+        step=o.step,
+        term_steps=o.term_steps,
     )
 
 
@@ -72,8 +75,9 @@ def quotas_of(spec: FleetSpec, table: CandidateTable) -> tuple[Quota, ...]:
             continue
         own = [o for o in table.supply.offers if o.name in names]
         if rule.measure == "usd_per_month":  # the one amount that adds up over periods
-            cost = {o.name: _amount(rule, o) for o in own}
-            found.append(Quota(rule_key(number), UNITS[rule.measure], cost, rule.most / hours))
+            for step, share in shares_of_steps(table.supply.offers).items():
+                cost = {o.name: _amount(rule, o) for o in own if o.step == step}
+                found.append(Quota(_quota_key(number, step), UNITS[rule.measure], cost, rule.most / hours * share))
             continue
         for period in sorted({o.period for o in table.supply.offers}) or [""]:
             amounts = {o.name: _amount(rule, o) for o in own if o.period == period}
@@ -84,9 +88,10 @@ def quotas_of(spec: FleetSpec, table: CandidateTable) -> tuple[Quota, ...]:
 def cost_shares_of(spec: FleetSpec, table: CandidateTable) -> tuple[CostShare, ...]:
     """Return the rules that limit a share of the cost, in the order of the spec."""
     return tuple(
-        CostShare(rule_key(number), names, rule.share)
+        CostShare(_quota_key(number, step), names, rule.share, step)
         for number, (rule, names) in enumerate(zip(spec.supply.limits.rules, table.supply.matched, strict=True))
         if rule.share is not None
+        for step in shares_of_steps(table.supply.offers)
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from planner import __version__
 from planner.diagnostics import Span
-from planner.pipeline import Options, Prepared, Stood, make_plan, stand
+from planner.pipeline import Options, Prepared, make_plan
 from planner.plan.schema import Plan, PolicyResult, SloCheck, WorkloadPlan
 from planner.policy import placed
 from planner.prefer.broken import Broken
@@ -22,6 +22,7 @@ from planner.review.verification import (
 )
 from planner.spec import FleetSpec, WorkloadSpec
 from planner.spec.keys import locate
+from planner.stand import Stood, stand
 
 DEPLOYED = "deployed"
 REPAIR_GAP = 0.02

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any
 
-from planner.program.data import Column, FleetProblem, NodeOffer
+from planner.program.data import Column, FleetProblem, NodeOffer, bought_as
 from planner.solve.tolerance import FEASIBILITY_RTOL
 
 ENOUGH = 1.0 + FEASIBILITY_RTOL
@@ -161,7 +161,34 @@ def _due(problem: FleetProblem, used: Mapping[str, int]) -> Counter[str]:
     for offer in problem.offers:
         if offer.reserved:
             most[offer.reserved] = max(most.get(offer.reserved, 0), used.get(offer.name, 0))
+    most |= _in_term(problem, most)
     return Counter({o.name: most[o.reserved] if o.reserved else used.get(o.name, 0) for o in problem.offers})
+
+
+def _in_term(problem: FleetProblem, used: Mapping[str, int]) -> dict[str, int]:
+    """Return the nodes of long terms that are paid for in each step of a growing demand, bought as late as may be."""
+    copies: dict[str, dict[str, NodeOffer]] = defaultdict(dict)
+    for offer in problem.offers:
+        if offer.term_steps:
+            copies[bought_as(offer)][offer.step] = offer
+    paid: dict[str, int] = {}
+    for by_step in copies.values():
+        own = [by_step[step] for step in sorted(by_step)]
+        term = own[0].term_steps
+        bought = bought_by([used.get(o.reserved, 0) for o in own], term)
+        paid |= {o.reserved: sum(bought[max(0, now - term + 1) : now + 1]) for now, o in enumerate(own)}
+    return paid
+
+
+def bought_by(needed: Sequence[int], term: int) -> list[int]:
+    """Return the nodes that are bought in each step where so many are needed and each is paid for a term of steps, as late as may be.
+
+    No other purchases pay for fewer steps of nodes: one that is bought before it is needed ends before, too.
+    """
+    bought: list[int] = []
+    for now, count in enumerate(needed):
+        bought.append(max(0, count - sum(bought[max(0, now - term + 1) :])))
+    return bought
 
 
 def _within_shares(problem: FleetProblem, nodes: Sequence[PackedNode]) -> bool:

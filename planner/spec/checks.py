@@ -55,6 +55,7 @@ def check_plausibility(spec: FleetSpec, span: Callable[..., Span]) -> Iterator[D
         yield from _check_truncation(name, workload, spec, span)
     yield from _check_deployed_offers(spec, span)
     yield from _check_policy_workloads(spec, span)
+    yield from _check_growth(spec, span)
     if any(workload.spot is not None for workload in spec.workloads.values()):
         return
     for index, offer in enumerate(spec.supply.offers):
@@ -141,6 +142,27 @@ def _check_deployed_offers(spec: FleetSpec, span: Callable[..., Span]) -> Iterat
                 span(("deployed", index, "offer")),
                 label=f"did you mean `{close}`?" if close else "",
                 help=(f"offers here: {', '.join(labels[:10])}",),
+            )
+
+
+def _check_growth(spec: FleetSpec, span: Callable[..., Span]) -> Iterator[Diagnostic]:
+    """Check that growth of single workloads has months to be planned for, and that no fleet is to be kept meanwhile."""
+    if spec.growth is not None:
+        if spec.deployed:
+            yield Diagnostic(
+                "spec/growth-deployed",
+                "a plan of months ahead does not keep what is deployed",
+                span(("deployed",), key=True),
+                label="remove it, or `growth`",
+            )
+        return
+    for name, workload in spec.workloads.items():
+        if workload.growth is not None:
+            yield Diagnostic(
+                "spec/growth-alone",
+                f"workload `{name}` grows, and nothing says for how many months to plan",
+                span(("workloads", name, "growth"), key=True),
+                label="add `growth: {rate: 0 %/month, horizon: 12 months}` at the top level",
             )
 
 

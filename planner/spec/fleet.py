@@ -8,6 +8,7 @@ from pydantic import AfterValidator
 
 from planner.spec.deployed import DeployedSpec
 from planner.spec.fields import Line, some
+from planner.spec.growth import GrowthSpec
 from planner.spec.model import ModelSpec
 from planner.spec.planning import PlanningSpec
 from planner.spec.policies import PolicySpec
@@ -46,6 +47,8 @@ class FleetSpec(Section):
     """Models to serve, by a name of your choice."""
     workloads: Annotated[dict[str, WorkloadSpec], AfterValidator(some("workload"))]
     """Classes of traffic, by a name of your choice."""
+    growth: GrowthSpec | None = None
+    """How demand grows, and how many months to plan; default: the fleet of today alone."""
     supply: SupplySpec
     """Where nodes may come from, limits and budget."""
     reliability: ReliabilitySpec = ReliabilitySpec()
@@ -60,6 +63,13 @@ class FleetSpec(Section):
     def reliability_of(self, model: str) -> ReliabilitySpec:
         """Return the reliability of a model: the top level, overridden key by key."""
         return self.reliability.overridden_by(self.models[model].reliability)
+
+    def growth_of(self, workload: str) -> float:
+        """Return by how much the demand of a workload grows in a month, as a share of it."""
+        own = self.workloads[workload].growth
+        if self.growth is None:
+            return 0.0
+        return self.growth.rate if own is None else own
 
     def workloads_of(self, model: str) -> dict[str, WorkloadSpec]:
         """Return the workloads that a model serves, by name."""

@@ -143,6 +143,23 @@ class TrafficSpec(Section):
             return max(self.hourly)
         return self._per_day() / SECONDS_PER_DAY
 
+    def times(self, factor: float) -> TrafficSpec:
+        """Return the same traffic with so many times the requests, however they are given."""
+        daily = self.tokens_per_day
+        changed = {
+            "rate": None
+            if self.rate is None
+            else RateSpec.model_construct(
+                peak=self.rate.peak * factor, mean=None if self.rate.mean is None else self.rate.mean * factor
+            ),
+            "hourly": None if self.hourly is None else tuple(rate * factor for rate in self.hourly),
+            "tokens_per_day": None
+            if daily is None
+            else TokensPerDaySpec.model_construct(input=daily.input * factor, output=daily.output * factor),
+            "requests_per_day": None if self.requests_per_day is None else self.requests_per_day * factor,
+        }
+        return self.model_copy(update=changed)
+
     def mean_requests_per_s(self) -> float | None:
         """Return the mean rate over the day in requests per second, None when only a peak is given."""
         if self.rate is not None:

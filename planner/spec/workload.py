@@ -8,7 +8,7 @@ from pydantic import Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
 from planner.spec.api import ApiSpec
-from planner.spec.fields import Bool, Duration, Line, PositiveShare
+from planner.spec.fields import Bool, Duration, GrowthRate, Line, PositiveShare
 from planner.spec.readers import OneOf, Planned
 from planner.spec.section import Section
 from planner.spec.selector import Selector
@@ -68,8 +68,8 @@ class WorkloadSpec(Section):
     """Not supported yet."""
     compare_api: ApiSpec | None = None
     """Prices of an API to compare the cost of the fleet with."""
-    growth: Annotated[None, Planned("`growth`")] = None
-    """Not supported yet."""
+    growth: GrowthRate | None = None
+    """Growth of its own by the month, such as `8 %/month`, in place of that of the fleet's `growth`."""
     images: Annotated[None, Planned("`images`")] = None
     """Not supported yet."""
     lora: Annotated[None, Planned("`lora`")] = None

@@ -24,6 +24,8 @@ class Row(Record):
     """Null where there is no fleet, as all that follows."""
     bound_usd_per_month: float | None = None
     """Proven lower bound on the cost; null when something else is minimised."""
+    usd_over_horizon: float | None = None
+    """Cost of all months that a growing demand is planned for; null where nothing grows."""
     gap: float | None = None
     gpus: int | None = None
     nodes: Mapping[str, int] = {}
@@ -52,6 +54,7 @@ def row_of(scenario: int, values: Mapping[str, str], plan: Plan) -> Row:
         status=plan.status,
         usd_per_month=objective.usd_per_month,
         bound_usd_per_month=None if bound is None else bound * hours,
+        usd_over_horizon=None if plan.growth is None else plan.growth.usd,
         gap=objective.gap,
         gpus=sum(p.gpus for p in plan.pools),
         nodes=dict(sorted(nodes.items())),

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from cli_run import DENIED, INFEASIBLE, TINY, UNSERVED, WARNED, WRONG, WriteSpec, run
 
+from planner.audited import BrokenPlan
 from planner.cli.exits import PRECEDENCE, ExitCode, first_of
-from planner.pipeline import BrokenPlan
 from planner.plan.io import dump
 from planner.plan.schema import Plan, PolicyResult
 

@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 from planner.spec.api import ApiSpec
 from planner.spec.deployed import DeployedSpec
 from planner.spec.fleet import CatalogRef, FleetSpec
+from planner.spec.growth import GrowthSpec
 from planner.spec.lengths import LengthSpec
 from planner.spec.limits import LimitRuleSpec, LimitsSpec
 from planner.spec.model import EngineSpec, ModelSpec, ParallelismSpec, PreferSpec
@@ -53,6 +54,7 @@ SECTIONS: tuple[tuple[str, type[Section]], ...] = (
     ("traffic.tokens_per_day", TokensPerDaySpec),
     ("traffic.input_tokens, output_tokens", LengthSpec),
     ("traffic.shared_prefix", SharedPrefixSpec),
+    ("growth", GrowthSpec),
     ("supply", SupplySpec),
     ("supply.offers[]", OfferSpec),
     ("supply.limits", LimitsSpec),

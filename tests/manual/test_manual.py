@@ -16,6 +16,7 @@ from error_codes import codes_of, listed_codes
 from estimate_page import example_parts as estimate_parts
 from explain_page import explain_parts
 from export_page import export_parts
+from growth_page import growth_parts
 from pages import bands_part, constraints_part, with_generated_parts
 from review_page import review_parts
 from simulate_page import simulate_parts
@@ -43,6 +44,7 @@ PAGES = (
     "estimate",
     "explain",
     "export",
+    "growth",
     "physics",
     "pipelines",
     "policies",
@@ -59,6 +61,7 @@ PARTS: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "estimate": estimate_parts(),
     "explain": explain_parts(),
     "export": export_parts(),
+    "growth": growth_parts(),
     "physics": {"bands": lambda: bands_part(ROOT / "catalog")},
     "program": {"constraints": constraints_part},
     "review": review_parts(),

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from test_periods import few_periods
 
-from planner import pipeline
+from planner import audited
 from planner.catalog import Catalog
+from planner.pipeline import Options, make_plan, prepare
 from planner.plan.fold_audit import audit_fold
 from planner.plan.schema import Plan
 from planner.spec import FleetSpec, load_spec
@@ -22,8 +23,8 @@ Asked = tuple[Any, ...]
 def asked(catalog: Catalog) -> Asked:
     calls: list[Asked] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline, "audit_fold", lambda *found: calls.append(found) or ())
-        pipeline.make_plan(pipeline.prepare(load_spec(few_periods(), "hourly.yaml"), catalog), pipeline.Options())
+        patch.setattr(audited, "audit_fold", lambda *found: calls.append(found) or ())
+        make_plan(prepare(load_spec(few_periods(), "hourly.yaml"), catalog), Options())
     return calls[0]
 
 

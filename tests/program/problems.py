@@ -130,6 +130,26 @@ PERIODS = replace(
 )
 """With nodes that are bought for all periods or for one, and a candidate that runs in all of them."""
 
+YEAR_1 = replace(
+    CLOUD_A,
+    name="cloud-a@m01",
+    cell="A@m01",
+    period="m01",
+    share=1 / 3,
+    step="m01",
+    term_steps=2,
+    reserved="cloud-a@m01",
+)
+YEAR_2 = replace(YEAR_1, name="cloud-a@m02", cell="A@m02", period="m02", step="m02", reserved="cloud-a@m02")
+YEAR_3 = replace(YEAR_1, name="cloud-a@m03", cell="A@m03", period="m03", step="m03", reserved="cloud-a@m03")
+GROWING = replace(
+    PERIODS,
+    columns=(replace(WIDE, cells=("A@m03",)),),
+    offers=(YEAR_1, YEAR_2, YEAR_3),
+    rules=(CHAT_RULES,),
+)
+"""With steps of a growing demand, in which nodes are bought for two steps each."""
+
 BLEND = {"ask": replace(ASK, mix_share=0.8), "batch": replace(BATCH, mix_share=0.2)}
 MIXED = replace(EVERYTHING, columns=(GIANT, POOLED, SMALL, replace(WIDE, services=BLEND)))
 """With a candidate that is rated for one mix of its workloads."""
@@ -138,6 +158,7 @@ STATED_OVER = {
     "cover": MIXED,
     "demand": MIXED,
     "step_time": MIXED,
+    "term": GROWING,
     "reserved": PERIODS,
     "cost_share": SHARED_COST,
     "node_change": KEPT,

@@ -36,6 +36,7 @@ FREE_OF = {
     "pool_change": EVERYTHING,
     "stay_within": EVERYTHING,
     "reserved": EVERYTHING,
+    "term": EVERYTHING,
     "gpu_types": replace(EVERYTHING, max_gpu_types=None),
     "gpu_type_use": replace(EVERYTHING, max_gpu_types=None),
     "block_bound": replace(EVERYTHING, block_bounds=()),

@@ -1,4 +1,4 @@
-"""Budget: the fleet costs no more than supply.budget."""
+"""Budget: the fleet costs no more than supply.budget, in every step where demand grows."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from planner.program.index import ProgramIndex
 
 
 def _index(index: ProgramIndex) -> list[Key]:
-    return [()] if index.problem.budget_usd_per_h is not None else []
+    if index.problem.budget_usd_per_h is None:
+        return []
+    return [(step,) if step else () for step in index.problem.steps]
 
 
 def _rule(model: Any, index: ProgramIndex, key: Key) -> Any:
-    cost = quicksum(o.usd_per_node_h * model.nodes[o.name] for o in index.problem.offers)
-    return cost <= index.problem.budget_usd_per_h
+    step, budget = key[0] if key else "", index.problem.budget_usd_per_h or 0.0
+    cost = quicksum(o.usd_per_node_h * model.nodes[o.name] for o in index.problem.offers if not step or o.step == step)
+    return cost <= budget * index.problem.steps[step]
 
 
 CONSTRAINT = Constraint(

@@ -16,7 +16,7 @@ def _index(index: ProgramIndex) -> list[Key]:
 
 def _rule(model: Any, index: ProgramIndex, key: Key) -> Any:
     limit = next(each for each in index.problem.cost_shares if each.key == key[0])
-    offers = index.problem.offers
+    offers = [o for o in index.problem.offers if o.step == limit.step or not limit.step]
     selected = quicksum(o.usd_per_node_h * model.nodes[o.name] for o in offers if o.name in limit.offers)
     return selected <= limit.share * quicksum(o.usd_per_node_h * model.nodes[o.name] for o in offers)
 

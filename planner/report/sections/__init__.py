@@ -7,6 +7,7 @@ from planner.report.content import Block, Origin
 from planner.report.sections.api import api
 from planner.report.sections.certificate import certificate, certified_latency
 from planner.report.sections.commitments import commitments
+from planner.report.sections.growth import growth_steps, purchases
 from planner.report.sections.headline import headline
 from planner.report.sections.infeasible import infeasible
 from planner.report.sections.nodes import nodes
@@ -25,6 +26,8 @@ SECTIONS = (
     nodes,
     periods,
     by_period,
+    growth_steps,
+    purchases,
     commitments,
     workloads,
     api,

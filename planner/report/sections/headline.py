@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from planner.plan.schema import Objective, Plan
 from planner.report import figures
 from planner.report.content import Block, Lines
+from planner.report.sections.growth import growth_lines
 
 _UNITS = {"cost": "USD/h", "gpus": "GPUs", "power": "W"}
 
@@ -47,6 +50,8 @@ def _money(plan: Plan, objective: Objective) -> list[str]:
         dearest = figures.usd(objective.peak_usd_per_hour)
         count = figures.count(len(plan.periods), "period")
         lines.append(f"That is the mean over {count} of hourly demand; the dearest costs {dearest} per hour.")
+    if plan.growth is not None:
+        return [*lines, *growth_lines(plan.growth), *_committed(objective)]
     if objective.bound_usd_per_hour is not None:
         lines.append(
             f"Lower bound on the cost of any fleet at these ratings: {figures.usd(objective.bound_usd_per_hour)} per hour."
@@ -62,8 +67,11 @@ def _money(plan: Plan, objective: Objective) -> list[str]:
         )
         part = f" ({figures.number(penalty)} of it for GPUs that are not preferred)" if penalty else ""
         lines.append(f"Minimised is {what}: {value} {unit}{part}, lower bound {bound} {unit}.")
+    return [*lines, *_committed(objective)]
+
+
+def _committed(objective: Objective) -> Iterator[str]:
     if objective.committed_usd_per_month > 0.0:
         idle = objective.idle_committed_usd_per_month
         use = f"{figures.usd(idle)} of it for idle nodes" if idle > 0.0 else "no node of it idle"
-        lines.append(f"Paid whether used or not: {figures.usd(objective.committed_usd_per_month)} per month, {use}.")
-    return lines
+        yield f"Paid whether used or not: {figures.usd(objective.committed_usd_per_month)} per month, {use}."
