@@ -45,7 +45,8 @@ class Effort:
     """Limits of one solve. Nodes bound the work the same way on every machine; seconds are the emergency brake.
 
     A search also stops at a point whose objective is at most `target`. Small programs do better without `heuristics`.
-    Points that cost more than `cutoff` are not looked for: a point is known that costs less.
+    Points that cost more than `cutoff` are not looked for: a point is known that costs less. With `keeps_sums`, columns that
+    are sums of others stay in the program, so that the search can branch on them.
     """
 
     relative_gap: float = 0.0
@@ -55,9 +56,11 @@ class Effort:
     target: float | None = None
     cutoff: float | None = None
     heuristics: bool = True
+    keeps_sums: bool = False
 
 
 HEURISTIC_EFFORT = 0.05
+SUBSTITUTIONS = (1 << 8) | (1 << 9) | (1 << 12)  # presolve rules of HiGHS: free columns, equations of two, aggregator
 SEARCH_OPTIONS: dict[str, Any] = {
     "mip_heuristic_run_feasibility_jump": False,
     "mip_heuristic_run_rins": False,
@@ -125,6 +128,8 @@ def _options(effort: Effort) -> dict[str, Any]:
         "mip_heuristic_run_rens": effort.heuristics,
     }
     options |= SEARCH_OPTIONS
+    if effort.keeps_sums:
+        options["presolve_rule_off"] = SUBSTITUTIONS
     if effort.target is not None:
         options["objective_target"] = effort.target
     if effort.cutoff is not None:
