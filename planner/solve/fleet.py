@@ -28,7 +28,7 @@ MOST_COLUMNS_SOON = 1500  # candidates; with more, the whole program is not wort
 NEAR_GAP = 0.05  # a fleet so near its bound is best finished by the whole program
 WHOLE_SOON = (
     (100, 1),
-    (2000, MOST_BRANCHES),
+    (5000, MOST_BRANCHES),
 )  # nodes of the whole program and branches of the search by models, in turn
 WHOLE_LATE = ((0, MOST_BRANCHES),)
 FIRST_NODES = 20  # of the whole program where no fleet is known
