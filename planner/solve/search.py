@@ -434,11 +434,8 @@ class Search:
     def _replan(self, relaxed: Relaxed, prices: Prices, aim: Aim) -> None:
         """Plan some models anew, in turn, while the others choose among known plans.
 
-        Those that the master uses fractions of come first, the dearest before others. All models anew would be the whole
-        program, which is solved elsewhere with what is proven of it.
+        Those that the master uses fractions of come first, the dearest before others.
         """
-        if len(self.blocks) <= MOST_REPLANNED:
-            return
         whole = {p.model for p, share in relaxed.shares.items() if share > 1.0 - WHOLE_COST}
         weight = {m: max((p.cost_at(prices) for p in self.plans[m]), default=0.0) for m in self.blocks}
         order = sorted(self.blocks, key=lambda m: (m in whole, -weight[m], m))

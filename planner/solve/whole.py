@@ -62,9 +62,7 @@ def solve_whole(
         program = with_gpu_counts(compile_problem(problem), problem.columns)
         cutoff = None if found is None else found.cost * (1.0 + CUTOFF_ROOM)
         target = bound / (1.0 - gap)
-        effort = Effort(
-            gap, 0.0, limits.max_nodes, limits.time_left_s, target=target, cutoff=cutoff, keeps_sums=True
-        )
+        effort = Effort(gap, 0.0, limits.max_nodes, limits.time_left_s, target=target, cutoff=cutoff, keeps_sums=True)
         answer = minimise(program, effort)
         if answer.status is Status.INFEASIBLE:
             return Whole(found, np.inf if found is None else max(bound, found.cost), problem)
