@@ -26,7 +26,7 @@ LEAST_TIME_S = 0.01
 GAP_SHARE_FOR_SEARCH = 0.98  # the search aims below the gap asked for, so that tie-breaks and rounding do not exceed it
 MOST_COLUMNS_SOON = 1500  # candidates; with more, the whole program is not worth a try before the search by models
 NEAR_GAP = 0.05  # a fleet so near its bound is best finished by the whole program
-NODES_SOON = 5000  # of the whole program, before the search by models branches
+WORK_SOON = 4_000_000  # nodes of the whole program times candidates, before the search by models branches
 FIRST_NODES = 20  # of the whole program where no fleet is known
 MOST_MODELS_WHOLE = 12  # beyond that the whole program brings nothing within minutes
 
@@ -133,8 +133,9 @@ def _solve(search: Search, limits: SolveLimits) -> Answered:
                 _finish(search, near, replace(limits, max_nodes=limits.max_nodes or FIRST_NODES))
                 search.run(near, branches=1)
             if not limits.is_brief:
-                if len(search.problem.columns) <= MOST_COLUMNS_SOON:
-                    _finish(search, aim, replace(limits, max_nodes=limits.max_nodes or NODES_SOON))
+                columns = len(search.problem.columns)
+                if columns <= MOST_COLUMNS_SOON:
+                    _finish(search, aim, replace(limits, max_nodes=limits.max_nodes or WORK_SOON // columns))
                 search.run(aim)
             _finish(search, aim, limits)
     if search.unserved:
