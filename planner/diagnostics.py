@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+STANDARD_INPUT_NAME = "<stdin>"
+"""The path of standard input in messages, where it has no name of its own."""
+
 
 class Severity(StrEnum):
     """How much a diagnostic weighs: an error stops the run, a warning does not."""

@@ -7,8 +7,11 @@ import os
 import pickle
 import signal
 import sys
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from enum import Enum, auto
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
 from typing import Generic, TypeVar
@@ -21,6 +24,8 @@ _CAN_FORK = (
     "fork" in multiprocessing.get_all_start_methods() and sys.platform != "darwin"
 )  # Apple's libraries forbid it
 
+_ALONE: ContextVar[bool] = ContextVar("_ALONE", default=False)
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -28,8 +33,10 @@ Result = TypeVar("Result")
 def workers_allowed() -> int:
     """Return how many processes may compute at once: `PLANNER_WORKERS`, else the processors this process may use.
 
-    Raises `DiagnosticError` when the variable is no whole number from 1 on.
+    One while `alone`. Raises `DiagnosticError` when the variable is no whole number from 1 on.
     """
+    if _ALONE.get():
+        return 1
     given = os.environ.get(WORKERS_VARIABLE, "").strip()
     if not given:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -39,6 +46,16 @@ def workers_allowed() -> int:
             [Diagnostic("usage/workers", message, help=("set it to a whole number from 1 on, or unset it",))]
         )
     return int(given)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Let nothing inside be shared out: this process is one of several that compute side by side."""
+    token = _ALONE.set(True)
+    try:
+        yield
+    finally:
+        _ALONE.reset(token)
 
 
 def in_order(
@@ -52,51 +69,105 @@ def in_order(
     reach the caller unchanged: the one of the first item that fails.
     """
     count = min(workers_allowed() if workers is None else workers, len(items))
-    if count < 2 or len(items) < least_items or not _CAN_FORK or multiprocessing.parent_process() is not None:
+    if count < 2 or len(items) < least_items or not _may_fork():
         return [function(item) for item in items]
-    results = _Crew(function, items, count).run()
+    crew = _Crew(function, items, count)
+    results: dict[int, Result] = {}
+    for number, fate, result in crew.run():
+        if fate is _Fate.DONE and result is not None:
+            results[number] = result[0]
+        elif fate is _Fate.FAILED:
+            crew.waiting.clear()  # its exception is the answer: later items are not needed
     return [results[i] if i in results else function(item) for i, item in enumerate(items)]
+
+
+def as_finished(
+    function: Callable[[Item], Result], items: Sequence[Item], workers: int, tries: int = 3
+) -> Iterator[tuple[int, Result | None]]:
+    """Yield the number of every item with `function(item)`, as workers finish, which are as those of `in_order`.
+
+    Inside of a worker, and where processes cannot be forked, all is computed here. A worker that dies is replaced, and its
+    item tried again, `tries` times in all: then its result is None.
+    """
+    if not _may_fork():
+        yield from enumerate(map(function, items))
+        return
+    crew = _Crew(function, items, min(workers, len(items)))
+    deaths: Counter[int] = Counter()
+    for number, fate, result in crew.run():
+        if fate is _Fate.LOST:
+            deaths[number] += 1
+            if deaths[number] < tries:
+                crew.waiting.append(number)
+                continue
+        yield number, function(items[number]) if fate is _Fate.FAILED else None if result is None else result[0]
+
+
+def _may_fork() -> bool:
+    return _CAN_FORK and multiprocessing.parent_process() is None
+
+
+class _Fate(Enum):
+    """What became of an item: computed, failed in its worker, or lost with it."""
+
+    DONE = auto()
+    FAILED = auto()
+    LOST = auto()
 
 
 class _Crew(Generic[Item, Result]):
     """Worker processes, each with a pipe of its own: item numbers go in, results come back.
 
-    A worker stops when its pipe ends, so that none outlives this process, however that ends.
+    A worker stops when its pipe ends, so that none outlives this process, however that ends. One that dies is replaced while
+    there are items `waiting`, which may be changed between two results.
     """
 
     def __init__(self, function: Callable[[Item], Result], items: Sequence[Item], count: int) -> None:
         self._function, self._items, self._count = function, items, count
+        self.waiting = deque(range(len(items)))
+        self._busy: dict[Connection, int] = {}
         self._processes: list[ForkProcess] = []
         self._pipes: list[Connection] = []
 
-    def run(self) -> dict[int, Result]:
-        """Return results by item number; after one that failed, later ones are missing."""
-        results: dict[int, Result] = {}
-        waiting = iter(range(len(self._items)))
-        busy: dict[Connection, int] = {}
+    def run(self) -> Iterator[tuple[int, _Fate, tuple[Result] | None]]:
+        """Yield what becomes of items; results that are there come in a tuple of their own."""
         try:
-            for _ in range(self._count):
-                self._start()
-            for pipe in self._pipes:
-                _hand_out(pipe, waiting, busy)
-            while busy:
-                ready = wait(list(busy))
-                for pipe in [each for each in busy if each in ready]:
-                    number = busy.pop(pipe)
+            self._employ()
+            while self._busy:
+                ready = wait(list(self._busy))
+                for pipe in [each for each in self._busy if each in ready]:
+                    number = self._busy.pop(pipe)
                     try:
                         done, result = pipe.recv()
                     except (EOFError, OSError):
-                        continue
-                    if done:
-                        results[number] = result
+                        self._retire(pipe)
+                        yield number, _Fate.LOST, None
                     else:
-                        waiting = iter(())
-                    _hand_out(pipe, waiting, busy)
+                        yield number, _Fate.DONE if done else _Fate.FAILED, (result,) if done else None
+                        self._hand_out(pipe)
+                self._employ()
         finally:
             self._stop()
-        return results
 
-    def _start(self) -> None:
+    def _employ(self) -> None:
+        """Start workers as long as there are items for them."""
+        while self.waiting and len(self._pipes) < self._count:
+            self._hand_out(self._start())
+
+    def _retire(self, pipe: Connection) -> None:
+        """Let go of a worker that is gone."""
+        number = self._pipes.index(pipe)
+        self._pipes.pop(number).close()
+        self._processes.pop(number).join()
+
+    def _hand_out(self, pipe: Connection) -> None:
+        """Give a worker the next item; that of one which is gone counts as lost with it."""
+        if self.waiting:
+            self._busy[pipe] = self.waiting.popleft()
+            with suppress(OSError):
+                pipe.send(self._busy[pipe])
+
+    def _start(self) -> Connection:
         ours, theirs = multiprocessing.Pipe()
         process = multiprocessing.get_context("fork").Process(target=self._work, args=(theirs, ours), daemon=True)
         with _interrupts_held_back():  # a worker must not see one before it ignores them
@@ -104,6 +175,7 @@ class _Crew(Generic[Item, Result]):
         theirs.close()
         self._processes.append(process)
         self._pipes.append(ours)
+        return ours
 
     def _work(self, pipe: Connection, ours: Connection) -> None:
         """Compute the items asked for, in a worker; only its own end of its own pipe may stay open there."""
@@ -137,12 +209,3 @@ def _interrupts_held_back() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _hand_out(pipe: Connection, waiting: Iterator[int], busy: dict[Connection, int]) -> None:
-    """Give a worker the next item; one that is gone cannot take it, which leaves the item to the caller."""
-    number = next(waiting, None)
-    if number is not None:
-        with suppress(OSError):
-            pipe.send(number)
-            busy[pipe] = number

@@ -14,18 +14,19 @@ from threading import Event
 from planner import __version__
 from planner.candidates.hours import hour_assumptions, periods_of
 from planner.candidates.knowledge import Knowledge
-from planner.candidates.periods import Expanded, expanded
+from planner.candidates.periods import MARK, Expanded, expanded
+from planner.candidates.ratings import Ratings
 from planner.candidates.table import NOTHING_RUNS, Memo, build_table
-from planner.candidates.types import CandidateTable, PricedOffer
+from planner.candidates.types import CandidateTable
 from planner.catalog import Catalog
 from planner.choose import Best, Chosen, Clock, Progress, Search, choose, choose_certified
-from planner.diagnostics import DiagnosticError
+from planner.diagnostics import Diagnostic, DiagnosticError
 from planner.explain.causes import cause_of
 from planner.explain.change import Change
 from planner.explain.infeasible import explain_infeasible
 from planner.explain.trials import WAY_GAP, Trials, unserved
-from planner.explain.written import with_changes
 from planner.physics.constants import SpeedConstants
+from planner.plan.api import with_apis
 from planner.plan.audit import audit, in_words
 from planner.plan.build import (
     Context,
@@ -33,6 +34,7 @@ from planner.plan.build import (
     build_plan_of_periods,
     infeasible_plan,
     with_certificate,
+    with_policies,
     with_preferred,
 )
 from planner.plan.figures import Violation
@@ -42,9 +44,8 @@ from planner.plan.growth import growth_of
 from planner.plan.io import sha256
 from planner.plan.periods import growth_in, in_period
 from planner.plan.pools import draft_pools, pool_shape
-from planner.plan.schema import Digests, InfeasibleReport, Plan, PolicyResult, Preferred, Versions
-from planner.policy import evaluate
-from planner.policy.facts import PlanFacts
+from planner.plan.schema import Digests, InfeasibleReport, Plan, Preferred, Versions
+from planner.policy import PlacedPolicy, PlanFacts, evaluate, placed
 from planner.prefer.broken import Broken
 from planner.prefer.changes import changes_between
 from planner.prefer.earlier import EarlierFleet, PreferredPlan, deployed_fleet, on_nodes
@@ -52,7 +53,8 @@ from planner.prefer.earlier import in_periods as by_periods
 from planner.prefer.keep import Fleet, Keeper, Preference
 from planner.prefer.reasons import in_words_of_periods
 from planner.prefer.running import running_fleet
-from planner.prefer.standing import Standing, standing
+from planner.prefer.settings import other_settings
+from planner.prefer.standing import Terms, bases, standing
 from planner.program.data import FleetProblem
 from planner.program.problem import fleet_problem, gpu_limits
 from planner.simulate.fleet import Settings
@@ -60,6 +62,7 @@ from planner.simulate.periods import in_periods, named_as_planned
 from planner.simulate.run import check_traces
 from planner.solve.fleet import SolveLimits
 from planner.spec import FleetSpec, LoadedSpec
+from planner.spec.variants import with_texts
 
 NO_LIMIT = 1_000_000  # solves of variants that a user asks for one by one
 NO_FLEET = "no fleet meets the spec, neither this one nor another"
@@ -78,6 +81,7 @@ class Options:
 
     The fleet of `prefer`, by default what the spec says is deployed, is kept where it holds and the best one saves no more
     than `stay_within`, by default the spec's. Without `tries_any_mix`, pools that workloads share keep to mixes that are rated. With `certify`, the fleet is replayed so, and tightened until it holds.
+    `policies` are judged beside those of the spec. Without `explains`, nobody searches for ways out where no fleet meets a spec.
     """
 
     as_of: date | None = None
@@ -89,6 +93,8 @@ class Options:
     periods: int | None = None
     certify: Settings | None = None
     tries_any_mix: bool = True
+    policies: tuple[PlacedPolicy, ...] = ()
+    explains: bool = True
 
 
 @dataclass(frozen=True)
@@ -117,16 +123,22 @@ def prepare(loaded: LoadedSpec, catalog: Catalog) -> Prepared:
 
 
 def make_plan(
-    prepared: Prepared, options: Options, progress: Progress = lambda _stage, _s: None, solving: Solving = nullcontext
+    prepared: Prepared,
+    options: Options,
+    progress: Progress = lambda _stage, _s: None,
+    solving: Solving = nullcontext,
+    ratings: Ratings | None = None,
 ) -> Plan:
     """Plan a fleet: candidates, program, solve, audit, policies.
+
+    Models that are in `ratings`, and as they were then, are not rated again.
 
     Raises:
         DiagnosticError: the catalog or the calibration is incomplete, or nothing of the preferred plan is of this spec.
         BrokenPlan: the plan fails its audit.
     """
     clock = Clock(progress)
-    ground = _ground(prepared, options)
+    ground = _ground(prepared, options, ratings)
     spec, earlier = ground.spec, ground.earlier
     clock.lap("candidates")
     if options.certify is not None:
@@ -137,9 +149,9 @@ def make_plan(
         limits = SolveLimits(gap, deadline_s=deadline_s, interrupt=interrupt)
         plan = _solve_and_audit(ground, limits, options, clock)
         clock.lap("plan")
-        if plan.status == "infeasible":
+        if plan.status == "infeasible" and options.explains:
             rough = replace(limits, gap=max(limits.gap, WAY_GAP))
-            trials = _trials(prepared, ground.knowledge, options, rough)
+            trials = replace(_trials(prepared, ground.knowledge, options, rough), memo=ground.memo)
             report = explain_infeasible(spec, ground.table, trials)
             if ground.table.has_mixes and not unserved(ground.table):
                 report = report.model_copy(update={"reason": f"{report.reason}\n{RATED_MIXES}"})
@@ -151,7 +163,16 @@ def make_plan(
         plan = with_preferred(
             plan, Preferred(plan=earlier.digest, outcome="not_possible", stay_within=within, reasons=reasons)
         )
-    return plan
+    if plan.objective is None:
+        return plan
+    return _judged(with_apis(plan, ground.table.workloads), ground, options)
+
+
+def _judged(plan: Plan, ground: _Ground, options: Options) -> Plan:
+    """Return a plan with the outcome of the policies of its spec and of others; the fleet that runs is the baseline."""
+    before = None if ground.earlier is None else ground.earlier.usd_per_month
+    facts = PlanFacts(plan, ground.catalog, date.fromisoformat(plan.as_of), before)
+    return with_policies(plan, evaluate((*placed(ground.spec.policies), *options.policies), facts))
 
 
 @dataclass(frozen=True)
@@ -185,17 +206,25 @@ def stand(prepared: Prepared, options: Options) -> Stood:
     whole = _whole(ground)
     earlier = _as_planned(ground, whole)
     spec, table = (ground.spec, ground.table) if whole is None else (whole.spec, whole.table)
-    keeper = _keeper(ground, spec, table, earlier, SolveLimits(spec.planning.gap), 0.0)
-    lost = tuple(_without_candidates(ground))
-    found = Standing(None, (*keeper.running.lost, *lost)) if lost else standing(earlier, keeper)
-    usd_per_month = _paid_usd_per_h(keeper) * spec.planning.hours_per_month if _has_all_nodes(earlier, keeper) else None
+    found = standing(earlier, Terms(spec, ground.catalog, table, ground.knowledge.constants, whole))
+    usd_per_month = None if found.usd_per_h is None else found.usd_per_h * spec.planning.hours_per_month
     stood = Stood(ground.context.as_of, ground.context.digests, usd_per_month, None)
-    if found.fleet is None:
-        broken = tuple(dict.fromkeys(_by_period(b, ground.context) for b in found.broken))
-        return replace(stood, broken=broken, predicted_s=_in_any_period(found.predicted_s, whole))
-    plan = _planned(ground, whole, Best(found.fleet, "unproven", ()), found.fleet)
-    rerouted = sorted({_base(name, whole) for name in found.rerouted})
-    return replace(stood, plan=plan, rerouted=tuple(rerouted))
+    broken = (*_settings(ground, options), *_without_candidates(ground), *found.broken)
+    if found.fleet is None or broken:
+        named = tuple(dict.fromkeys(_by_period(b, ground.context) for b in broken))
+        return replace(stood, broken=named, predicted_s=found.predicted_s)
+    plan = _planned(ground, found.whole, Best(found.fleet, "unproven", ()), found.fleet)
+    return replace(stood, plan=_judged(plan, ground, options), rerouted=bases(found.rerouted, whole))
+
+
+def _settings(ground: _Ground, options: Options) -> Iterator[Broken]:
+    """Yield what the pools of a saved plan run with otherwise than the spec has it."""
+    if options.prefer is None:
+        return
+    known = {(c.shape.model, c.shape.name): c.shape for c in ground.table.candidates}
+    plan = options.prefer.plan
+    shapes = {p.name: known[p.model, pool_shape(p)] for p in plan.pools if (p.model, pool_shape(p)) in known}
+    yield from other_settings(plan, ground.table.models, shapes)
 
 
 def _without_candidates(ground: _Ground) -> Iterator[Broken]:
@@ -204,39 +233,17 @@ def _without_candidates(ground: _Ground) -> Iterator[Broken]:
         yield Broken("supply", workload, cause.reasons[0])
 
 
-def _has_all_nodes(earlier: EarlierFleet, keeper: Keeper) -> bool:
-    return not {b.subject for b in keeper.running.lost} & {n.offer for n in earlier.nodes}
-
-
-def _paid_usd_per_h(keeper: Keeper) -> float:
-    """Return what the nodes that run cost today, the mean over all hours."""
-    prices = {o.name: o.usd_per_node_h for o in keeper.table.supply.offers}
-    return sum(prices[name] * count for name, count in keeper.running.nodes.items())
-
-
 def _by_period(broken: Broken, context: Context) -> Broken:
+    """Return what is broken with its period told apart from what it is about."""
     periods = [p.name for p in context.periods] if len(context.periods) > 1 else []
+    period = next((p for p in periods if broken.subject.endswith(f"{MARK}{p}")), "")
     return replace(
         broken,
         reason=in_words_of_periods(broken.reason, periods),
-        subject=in_words_of_periods(broken.subject, periods),
+        subject=broken.subject.removesuffix(f"{MARK}{period}") if period else broken.subject,
+        key=in_words_of_periods(broken.key, periods),
+        period=period,
     )
-
-
-def _base(name: str, whole: Expanded | None) -> str:
-    """Return the model or workload of the spec that a copy for a period is of."""
-    bases = (part.base(name) for part in whole.parts) if whole is not None else ()
-    return next((base for base in bases if base is not None), name)
-
-
-def _in_any_period(
-    predicted_s: Mapping[tuple[str, str], float], whole: Expanded | None
-) -> dict[tuple[str, str], float]:
-    found: dict[tuple[str, str], float] = {}
-    for (workload, key), seconds in predicted_s.items():
-        base = (_base(workload, whole), key)
-        found[base] = max(found.get(base, 0.0), seconds)
-    return found
 
 
 @dataclass(frozen=True)
@@ -252,11 +259,10 @@ class _Ground:
     earlier: EarlierFleet | None = None
 
 
-def _ground(prepared: Prepared, options: Options) -> _Ground:
+def _ground(prepared: Prepared, options: Options, ratings: Ratings | None = None) -> _Ground:
     spec, catalog = _dated(prepared.spec, prepared.catalog, options), prepared.catalog
     earlier = deployed_fleet(spec, catalog) if options.prefer is None else options.prefer.fleet_for(spec)
-    knowledge = Knowledge.of(catalog, spec.planning.confidence)
-    memo: Memo = {}
+    knowledge, memo = (Ratings() if ratings is None else ratings).of(catalog, spec.planning.confidence)
     table = build_table(spec, catalog, knowledge, memo, NOTHING_RUNS if earlier is None else earlier.shapes())
     earlier = None if earlier is None else on_nodes(earlier, spec, table)
     return _Ground(spec, catalog, knowledge, memo, table, _context(prepared, spec, table, options), earlier)
@@ -274,12 +280,21 @@ def variants(prepared: Prepared, plan: Plan) -> tuple[FleetSpec, Trials]:
 
 
 def replayable(prepared: Prepared, plan: Plan) -> tuple[CandidateTable, SpeedConstants]:
-    """Return the candidates of the spec of a plan, those of its pools among them, and the constants that it was made with."""
+    """Return the candidates of the spec of a plan, those of its pools among them, and the constants that it was made with.
+
+    Raises `DiagnosticError` where a pool is no candidate, as a plan of another release may have it.
+    """
     spec = _dated(prepared.spec, prepared.catalog, Options(as_of=date.fromisoformat(plan.as_of)))
     knowledge = Knowledge.of(prepared.catalog, spec.planning.confidence)
     models = sorted({p.model for p in plan.pools})
     running = {m: frozenset(pool_shape(p) for p in plan.pools if p.model == m) for m in models}
-    return build_table(spec, prepared.catalog, knowledge, None, running), knowledge.constants
+    table = build_table(spec, prepared.catalog, knowledge, None, running)
+    known = {(c.shape.model, c.shape.name) for c in table.candidates}
+    lost = [p.name for p in plan.pools if (p.model, pool_shape(p)) not in known]
+    if lost:
+        message = f"this release would not consider pool {lost[0]} of a plan by release {plan.versions.planner}; solve it again"
+        raise DiagnosticError([Diagnostic("plan/other-release", message)])
+    return table, knowledge.constants
 
 
 def _context(prepared: Prepared, spec: FleetSpec, table: CandidateTable, options: Options) -> Context:
@@ -301,7 +316,7 @@ def _trials(prepared: Prepared, knowledge: Knowledge, options: Options, limits: 
 
     def read(changes: Sequence[Change]) -> FleetSpec | None:
         try:
-            changed = prepare(with_changes(prepared.loaded, changes), prepared.catalog)
+            changed = prepare(with_texts(prepared.loaded, ((c.path, c.to) for c in changes)), prepared.catalog)
         except DiagnosticError:
             return None
         return _dated(changed.spec, prepared.catalog, options)
@@ -323,8 +338,8 @@ def _solve_and_audit(ground: _Ground, limits: SolveLimits, options: Options, clo
     The plan of a spec without a fleet does not say yet what is in the way.
     """
     context = ground.context
-    if unserved(ground.table):
-        return infeasible_plan(context, InfeasibleReport(reason="some workload has no candidate"))
+    if lost := unserved(ground.table):
+        return infeasible_plan(context, InfeasibleReport(reason=f"no candidate serves {', '.join(lost)}"))
     whole = _whole(ground)
     if whole is not None:
         clock.lap("candidates by period")
@@ -407,10 +422,8 @@ def _planned_at_peak(ground: _Ground, best: Best, fleet: Fleet) -> Plan:
     found, catalog, constants = fleet.found, ground.catalog, ground.knowledge.constants
     table = replace(found.table, assumptions=(*ground.context.table.assumptions, *best.rerated))
     context = replace(ground.context, table=table)
-    bought = [o for o in table.supply.offers if o.name in fleet.packing.count()]
-    policies = _policies(ground, fleet.usd_per_h, bought)
     drafts = draft_pools(table, found.pools, constants)
-    plan = build_plan(context, found.problem, found.solution, fleet.packing, drafts, constants, best.status, policies)
+    plan = build_plan(context, found.problem, found.solution, fleet.packing, drafts, constants, best.status)
     _refuse(audit(plan, ground.spec, table, catalog, constants, found.reroutes))
     return plan
 
@@ -426,14 +439,11 @@ def _planned_by_period(ground: _Ground, whole: Expanded, best: Best, fleet: Flee
         about = replace(context, spec=part.spec, table=own.table)
         drafts = draft_pools(own.table, own.pools, constants)
         least = growth_in(part, growth)
-        plan = build_plan(about, own.problem, own.solution, nodes, drafts, constants, best.status, (), least)
+        plan = build_plan(about, own.problem, own.solution, nodes, drafts, constants, best.status, least)
         _refuse(audit(plan, part.spec, own.table, catalog, constants, own.reroutes), part.period.name)
         parts.append(PeriodPlan(part.period, plan))
     context = replace(context, table=replace(context.table, assumptions=(*context.table.assumptions, *best.rerated)))
-    names = {node.offer for part in parts for node in part.plan.nodes}
-    bought = [o for o in context.table.supply.offers if o.name in names]
-    policies = _policies(ground, fleet.usd_per_h, bought)
-    plan = build_plan_of_periods(context, found.problem, found.solution, parts, best.status, policies)
+    plan = build_plan_of_periods(context, found.problem, found.solution, parts, best.status)
     _refuse(audit_fold(plan, parts, ground.spec, context.table, catalog))
     return plan
 
@@ -468,13 +478,6 @@ def _stay_within(spec: FleetSpec, options: Options) -> float:
     return spec.planning.stay_within if options.stay_within is None else options.stay_within
 
 
-def _policies(ground: _Ground, usd_per_h: float, bought: Sequence[PricedOffer]) -> tuple[PolicyResult, ...]:
-    """Check the policies on a fleet, against what the fleet costs that runs."""
-    spec, before = ground.spec, None if ground.earlier is None else ground.earlier.usd_per_month
-    facts = PlanFacts(usd_per_h * spec.planning.hours_per_month, bought, ground.catalog, before)
-    return evaluate(spec, facts, ground.context.as_of)
-
-
 def _refuse(violations: tuple[Violation, ...], period: str = "") -> None:
     """Refuse a plan that its audit finds wrong, in a period where one is named."""
     if violations:
@@ -500,6 +503,7 @@ def _digests(prepared: Prepared, as_of: date, options: Options) -> Digests:
     kept = f"\n{options.prefer.plan.digests.plan} {options.stay_within}" if options.prefer is not None else ""
     kept += f"\n{options.periods} periods" if options.periods is not None else ""
     kept += f"\n{options.certify.text()}" if options.certify is not None else ""
+    kept += "".join(f"\n{each.file} {each.path} {each.policy.model_dump_json()}" for each in options.policies)
     inputs = sha256(f"{spec}\n{catalog}\n{as_of.isoformat()}\n{options.gap}\n{__version__}{brought}{kept}")
     return Digests(spec=spec, catalog=catalog, calibration=calibration, inputs=inputs, plan="")
 

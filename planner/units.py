@@ -159,6 +159,10 @@ class Price:
     usd_per_gpu_h: float | None = None
     usd_per_node_h: float | None = None
 
+    def of_node(self, gpus: int) -> float:
+        """Return the price in USD of an hour of a node with so many GPUs."""
+        return self.usd_per_node_h if self.usd_per_node_h is not None else (self.usd_per_gpu_h or 0.0) * gpus
+
 
 def parse_price(value: object) -> Price:
     """Read `1.10 USD/gpu/h` or `8.80 USD/node/h`. Raises `UnitError` as `parse_quantity` does."""

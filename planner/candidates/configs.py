@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from planner.catalog.huggingface import UnsupportedConfig, entry_from_config, read_config
 from planner.catalog.huggingface.read import quantisation_beside
 from planner.catalog.model import ModelEntry
 from planner.diagnostics import Diagnostic, DiagnosticError
+from planner.source import FilePath
 from planner.spec import LoadedSpec
 
 READ = "with the spec"
@@ -19,7 +19,7 @@ def config_models(loaded: LoadedSpec) -> tuple[dict[str, ModelEntry], list[Diagn
     """Return the entries of all models that name a config, by the path in the spec, and what is wrong with the others."""
     entries: dict[str, ModelEntry] = {}
     problems: list[Diagnostic] = []
-    home = Path(loaded.path).parent
+    home = loaded.home
     for name, path in _configs(loaded):
         span = loaded.span(("models", name, "config"))
         try:
@@ -41,7 +41,7 @@ def _configs(loaded: LoadedSpec) -> Iterator[tuple[str, str]]:
             yield name, model.config
 
 
-def _entry(home: Path, path: str) -> ModelEntry:
+def _entry(home: FilePath, path: str) -> ModelEntry:
     file = home / path
     if not file.resolve().is_relative_to(home.resolve()):
         raise OSError("it leads outside of the folder of the spec")

@@ -36,31 +36,53 @@ class Period:
     mean_requests_per_s: Mapping[str, float]
 
 
+@dataclass(frozen=True)
+class Hours:
+    """The hours of a day or a week: requests/s of each workload, and the name of the period that each hour is planned in."""
+
+    requests_per_s: Mapping[str, tuple[float, ...]]
+    periods: tuple[str, ...]
+
+
 def periods_of(spec: FleetSpec) -> tuple[Period, ...]:
     """Return the periods of a spec, at most `planning.periods`, the one of the highest load first.
 
     Hours go together such that demand planned for beyond that of each hour is least, workloads weighted by their tokens.
     """
     names = sorted(spec.workloads)
+    demand, groups = _grouped(spec, names)
+    found: list[Period] = []
+    for name, group in groups.items():
+        share = len(group) / len(demand)
+        found.append(
+            Period(
+                name=name,
+                hours_per_month=spec.planning.hours_per_month * share,
+                share=share,
+                requests_per_s=dict(zip(names, demand[group, :].max(axis=0).tolist(), strict=True)),
+                mean_requests_per_s=dict(zip(names, demand[group, :].mean(axis=0).tolist(), strict=True)),
+            )
+        )
+    return tuple(found)
+
+
+def hours_of(spec: FleetSpec) -> Hours:
+    """Return the hours that the periods of a spec are made of, from midnight; a single one where no demand is hourly."""
+    names = sorted(spec.workloads)
+    demand, groups = _grouped(spec, names)
+    period_of = {hour: name for name, group in groups.items() for hour in group}
+    rates = dict(zip(names, (tuple(column) for column in demand.T.tolist()), strict=True))
+    return Hours(rates, tuple(period_of[hour] for hour in range(len(demand))))
+
+
+def _grouped(spec: FleetSpec, names: Sequence[str]) -> tuple[Array, dict[str, list[int]]]:
+    """Return the demand, [hour, workload], and the hours of each period by name, the highest load first."""
     demand = _hourly(spec, names)
     tokens = np.array([_tokens(spec.workloads[name].traffic) for name in names])
     groups = clustered(demand, tokens, spec.planning.periods)
     highest = [demand[group, :].max(axis=0) for group in groups]
     order = sorted(range(len(groups)), key=lambda i: (-float(highest[i] @ tokens), groups[i]))
-    found: list[Period] = []
-    for number, i in enumerate(order, 1):
-        share = len(groups[i]) / len(demand)
-        mean = demand[groups[i], :].mean(axis=0)
-        found.append(
-            Period(
-                name=PEAK if number == 1 else f"p{number}",
-                hours_per_month=spec.planning.hours_per_month * share,
-                share=share,
-                requests_per_s=dict(zip(names, highest[i].tolist(), strict=True)),
-                mean_requests_per_s=dict(zip(names, mean.tolist(), strict=True)),
-            )
-        )
-    return tuple(found)
+    return demand, {PEAK if number == 1 else f"p{number}": groups[i] for number, i in enumerate(order, 1)}
 
 
 def clustered(demand: Array, weights: Array, most: int) -> list[list[int]]:

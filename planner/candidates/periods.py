@@ -25,7 +25,14 @@ from planner.spec import FleetSpec, RateSpec, WorkloadSpec
 
 RESERVED_TERMS = ("1y", "3y", OWNED_TERM)
 SUMMED_MEASURES = ("usd_per_month", "share")  # limits on all periods together; the others hold in each
+MARK = "@"
+"""What comes between the name of something and that of the period that its copy is for."""
 NO_DEMAND_SHARE = 1e-3  # of the peak: what a workload without demand in a period counts in the mix of its model
+
+
+def base_of(name: str) -> str:
+    """Return what the copy of that name is of, whatever its period."""
+    return name.rpartition(MARK)[0]
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,7 @@ class InPeriod:
 
     def supply_name(self, base: str) -> str:
         """Return the name of the copy of an offer, entry or cell for this period."""
-        return f"{base}@{self.period.name}"
+        return f"{base}{MARK}{self.period.name}"
 
     def name(self, base: str) -> str:
         """Return the name of what a model, workload or candidate is in this period."""
@@ -51,8 +58,21 @@ class InPeriod:
 
     def offer(self, name: str) -> str | None:
         """Return the offer that another one is the copy of in this period, None for the copies of other periods."""
-        base = name.removesuffix(f"@{self.period.name}")
+        base = name.removesuffix(f"{MARK}{self.period.name}")
         return base if base != name else None
+
+    def restored(self, candidate: Candidate) -> Candidate:
+        """Return what a candidate of this period, or of all, is a copy of."""
+        own = [self.offer(cell) for cell in candidate.cells]
+        services = {self.base(w) or w: service for w, service in candidate.services.items()}
+        return replace(
+            candidate,
+            name=self.base(candidate.name) or candidate.name,
+            shape=replace(candidate.shape, model=self.base(candidate.shape.model) or candidate.shape.model),
+            cells=tuple(cell for cell in own if cell is not None),
+            cells_by_period=(),
+            services=services,
+        )
 
     def base(self, name: str) -> str | None:
         """Return the model, workload or candidate that another one is in this period, None where it is in others only."""

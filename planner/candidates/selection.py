@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from typing import Protocol
 
-from planner.candidates.types import PricedOffer
 from planner.catalog import Catalog, UnknownName
 from planner.spec import Selector
 
 
-def matches(selector: Selector, offer: PricedOffer, catalog: Catalog) -> bool:
+class Selectable(Protocol):
+    """Nodes as selectors see them: an offer that is priced, or nodes of a plan."""
+
+    @property
+    def gpu(self) -> str: ...
+    @property
+    def provider(self) -> str: ...
+    @property
+    def region(self) -> str: ...
+    @property
+    def country(self) -> str: ...
+    @property
+    def term(self) -> str: ...
+
+
+def matches(selector: Selector, offer: Selectable, catalog: Catalog) -> bool:
     """Tell whether an offer matches every list that the selector gives; region names take `*` and `?`."""
     region = offer.region.casefold()
     return (
@@ -21,7 +36,7 @@ def matches(selector: Selector, offer: PricedOffer, catalog: Catalog) -> bool:
     )
 
 
-def admits(allow: Selector, deny: Selector, offer: PricedOffer, catalog: Catalog) -> bool:
+def admits(allow: Selector, deny: Selector, offer: Selectable, catalog: Catalog) -> bool:
     """Tell whether an offer is allowed and not denied; an empty `deny` denies nothing."""
     return matches(allow, offer, catalog) and (deny.is_any or not matches(deny, offer, catalog))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date
 
 from planner.candidates.alternatives import ON_DEMAND, on_demand_prices
@@ -27,7 +28,9 @@ def build_supply(spec: FleetSpec, catalog: Catalog) -> Supply:
             rejections.append(_rejected("supply-ended", entry, f"offer {entry} ended on {offer.until}"))
             continue
         found = [
-            o for o in _priced(entry, offer, spec, catalog, rejections) if _countable(o, spec, catalog, rejections)
+            _at_own_price(o, catalog)
+            for o in _priced(entry, offer, spec, catalog, rejections)
+            if _countable(o, spec, catalog, rejections)
         ]
         offers += found
         committed = (offer.nodes or 0) if offer.is_owned else (offer.committed or 0)
@@ -95,13 +98,21 @@ def _priced(
             )
 
 
+def _at_own_price(offer: PricedOffer, catalog: Catalog) -> PricedOffer:
+    """Return an offer at the price that the catalog is changed to, if it is."""
+    own = catalog.changes.prices.get(offer.name)
+    if own is None:
+        return offer
+    return replace(
+        offer, usd_per_node_h=own.of_node(offer.gpus_per_node), price=Price("negotiated", "", f"price.{offer.name}")
+    )
+
+
 def _owned(entry: str, offer: OfferSpec, catalog: Catalog) -> PricedOffer:
     gpus = offer.gpus_per_node or 1
     gpu = catalog.gpu(offer.gpus[0])
     power_w = (gpus * gpu.device().tdp_w + (offer.host_power_w or 0.0)) * (offer.pue or 1.0)
-    per_node = offer.price_usd_per_node_h
-    if per_node is None:
-        per_node = (offer.price_usd_per_gpu_h or 0.0) * gpus
+    per_node = offer.price.of_node(gpus) if offer.price is not None else 0.0
     source = f"supply.offers {entry}"
     if offer.electricity_usd_per_kwh is not None:
         per_node += power_w / W_PER_KW * offer.electricity_usd_per_kwh

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planner.catalog.changes import CatalogChanges
 from planner.catalog.commitment import Ratio
 from planner.catalog.engine import EngineProfile
 from planner.catalog.gpu import GpuEntry
@@ -16,6 +17,7 @@ from planner.catalog.store import Catalog, find_catalog
 __all__ = [
     "TERMS",
     "Catalog",
+    "CatalogChanges",
     "CatalogOffer",
     "EngineProfile",
     "GpuEntry",

@@ -8,18 +8,30 @@ from dataclasses import replace
 from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
 from planner.catalog.calibration import SHIPPED, Known, OwnCalibration, not_finite, what_is_missing
 from planner.catalog.canonical import same_model, tidy
+from planner.catalog.changes import CatalogChanges
 from planner.catalog.commitment import CommitmentFile, Ratio, best_ratio
 from planner.catalog.engine import EngineFile, EngineProfile, profile, version_key
 from planner.catalog.gpu import GpuEntry
 from planner.catalog.index import CatalogIndex, NotModelled
 from planner.catalog.labels import AliasFile, Label, LabelFile, folded
-from planner.catalog.loading import R, file_names, misnamed, read_bytes, read_document, read_record, shown_path
+from planner.catalog.loading import (
+    SUFFIX,
+    FileValues,
+    R,
+    changed_data,
+    file_names,
+    misnamed,
+    read_bytes,
+    read_document,
+    read_record,
+    shown_path,
+)
 from planner.catalog.model import ModelEntry
 from planner.catalog.names import UnknownName, resolve
 from planner.catalog.offer import CatalogOffer, OfferFile, expand
@@ -27,14 +39,19 @@ from planner.catalog.quality import NATIVE, WIDE_FORMATS, QualityEvidence, Quali
 from planner.catalog.regions import RegionFile
 from planner.diagnostics import Diagnostic, DiagnosticError
 from planner.physics.types import Architecture
+from planner.source import FilePath
 
 INDEX_FILE = "catalog.yaml"
 FOLDERS = ("", "calibration", "engines", "gpus", "offers", "quality")
 """Folders whose files are read, beside the folders of `models/`."""
+OFFERS = "offers/"
+UNCHANGED = CatalogChanges()
 OTHER_OFFER_FILES = frozenset({"regions", "commitments"})
 
+F = TypeVar("F", bound=FilePath)
 
-def find_catalog(start: Path) -> Path | None:
+
+def find_catalog(start: F) -> F | None:
     """Return the nearest `catalog/` in `start` or a folder above it that holds a `catalog.yaml`, or None."""
     absolute = start.absolute()
     for folder in (absolute, *absolute.parents):
@@ -53,17 +70,24 @@ def shipped_catalog() -> Path:
 class Catalog:
     """A folder of YAML files. Any of them may raise `DiagnosticError` when first read; names raise `UnknownName`."""
 
-    def __init__(self, root: Path, index: CatalogIndex, added: Mapping[str, ModelEntry] | None = None) -> None:
+    def __init__(
+        self,
+        root: FilePath,
+        index: CatalogIndex,
+        added: Mapping[str, ModelEntry] | None = None,
+        changes: CatalogChanges = UNCHANGED,
+    ) -> None:
         """Use `Catalog.open`."""
         self.root = root
         self.index = index
         self.added = dict(sorted((added or {}).items()))
-        self._records: dict[Path, BaseModel] = {}
+        self.changes = changes
+        self._records: dict[FilePath, BaseModel] = {}
         self._model_labels: dict[str, Label | UnknownName] = {}
         self._offers: dict[str, tuple[CatalogOffer, ...]] = {}
 
     @classmethod
-    def open(cls, path: Path | None = None) -> Catalog:
+    def open(cls, path: FilePath | None = None) -> Catalog:
         """Open the catalog at `path`, or the one shipped with the package. Raises `DiagnosticError`."""
         root = path if path is not None else shipped_catalog()
         if not (root / INDEX_FILE).is_file():
@@ -73,7 +97,40 @@ class Catalog:
 
     def including(self, models: Mapping[str, ModelEntry]) -> Catalog:
         """Return a catalog that also knows these models, under exactly these names."""
-        return Catalog(self.root, self.index, {**self.added, **models}) if models else self
+        if not models:
+            return self
+        larger = Catalog(self.root, self.index, {**self.added, **models}, self.changes)
+        larger._records, larger._offers = self._records, self._offers
+        return larger
+
+    def changed(self, changes: CatalogChanges) -> Catalog:
+        """Return this catalog, of which nothing was changed before, with other values in it. Files are not written."""
+        other = Catalog(self.root, self.index, self.added, changes)
+        changed = {self.files()[name] for name in changes.files}
+        other._records = {path: record for path, record in self._records.items() if path not in changed}
+        if not any(name.startswith(OFFERS) for name in changes.files):
+            other._offers = self._offers
+        other._files_digest = self._files_digest
+        return other
+
+    def check_changes(self) -> None:
+        """Read every file that is changed. Raises `DiagnosticError` for one that is no longer what it must be."""
+        for file in self.changes.files:
+            folder, _, name = file.removesuffix(SUFFIX).partition("/")
+            if folder == "gpus":
+                self.gpu(name)
+            elif folder == "models":
+                self.model(name)
+            elif folder == "engines":
+                self.engine(name)
+            elif folder == "quality":
+                _ = self.weight_quality, self.kv_quality
+            elif folder == "calibration":
+                self.calibration()
+            elif name in OTHER_OFFER_FILES:
+                _ = self.commitments, self.regions("")
+            else:
+                self.all_offers(name)
 
     def gpu_names(self) -> tuple[str, ...]:
         """Return the names of all GPUs, sorted."""
@@ -240,7 +297,18 @@ class Catalog:
         return found
 
     def digest(self) -> str:
-        """Return `sha256:...` over the paths and bytes of all YAML files, sorted by path."""
+        """Return `sha256:...` over the paths and bytes of all YAML files, sorted by path, as first asked for, and all changes."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
+        if self.changes == UNCHANGED:
+            return self._files_digest
+        total = hashlib.sha256(f"{self._files_digest}\n{self.changes.text}".encode())
+        return f"sha256:{total.hexdigest()}"
+
+    @cached_property
+    def _files_digest(self) -> str:
         total = hashlib.sha256()
         for name, path in self.files().items():
             content = read_bytes(path)
@@ -248,7 +316,11 @@ class Catalog:
             total.update(content)
         return f"sha256:{total.hexdigest()}"
 
-    def files(self) -> dict[str, Path]:
+    def file_digests(self) -> dict[str, str]:
+        """Return `sha256:...` of the bytes of each file of the catalog by its path inside it, sorted."""
+        return {name: f"sha256:{hashlib.sha256(read_bytes(path)).hexdigest()}" for name, path in self.files().items()}
+
+    def files(self) -> dict[str, FilePath]:
         """Return all files of the catalog by their path inside it, sorted."""
         found = {
             f"{folder}/{n}".lstrip("/"): p for folder in FOLDERS for n, p in file_names(self.root / folder).items()
@@ -269,7 +341,7 @@ class Catalog:
     def _shipped_calibration(self) -> Mapping[str, Any]:
         path = self._calibration_files[resolve("calibration", SHIPPED, self._calibration_files, {})]
         document = read_document(path)
-        data: Mapping[str, Any] = document.data
+        data: Mapping[str, Any] = changed_data(document.data, self._values_of(path))
         odd = [Diagnostic("catalog/calibration", message, document.span(place)) for place, message in not_finite(data)]
         if odd:
             raise DiagnosticError(odd)
@@ -317,23 +389,23 @@ class Catalog:
         return self._read_if_there("quality/kv.yaml", QualityFile, QualityFile(formats={}))
 
     @cached_property
-    def _gpu_files(self) -> dict[str, Path]:
+    def _gpu_files(self) -> dict[str, FilePath]:
         return self._listed("gpus")
 
     @cached_property
-    def _model_files(self) -> dict[str, Path]:
+    def _model_files(self) -> dict[str, FilePath]:
         return self._listed("models", depth=2)
 
     @cached_property
-    def _engine_files(self) -> dict[str, Path]:
+    def _engine_files(self) -> dict[str, FilePath]:
         return self._listed("engines")
 
     @cached_property
-    def _calibration_files(self) -> dict[str, Path]:
+    def _calibration_files(self) -> dict[str, FilePath]:
         return self._listed("calibration")
 
     @cached_property
-    def _offer_files(self) -> dict[str, Path]:
+    def _offer_files(self) -> dict[str, FilePath]:
         files = self._listed("offers")
         return {name: path for name, path in files.items() if name not in OTHER_OFFER_FILES}
 
@@ -345,13 +417,22 @@ class Catalog:
     def _model_aliases(self) -> dict[str, tuple[str, ...]]:
         return folded(self.aliases.models)
 
-    def _read(self, path: Path, record: type[R]) -> R:
+    def _read(self, path: FilePath, record: type[R]) -> R:
         known = self._records.get(path)
         if isinstance(known, record):
             return known
-        fresh = read_record(path, record)
+        fresh = read_record(path, record, self._values_of(path))
         self._records[path] = fresh
         return fresh
+
+    def _values_of(self, path: FilePath) -> FileValues:
+        """Return the values of a file that are otherwise."""
+        return self._changed_files.get(path, ()) if self.changes.files else ()
+
+    @cached_property
+    def _changed_files(self) -> dict[FilePath, FileValues]:
+        files = self.files()
+        return {files[name]: values for name, values in self.changes.files.items()}
 
     def _read_if_there(self, name: str, record: type[R], empty: R) -> R:
         path = self.root / name
@@ -360,14 +441,14 @@ class Catalog:
         self._listed(str(Path(name).parent))
         return empty
 
-    def _listed(self, folder: str, depth: int = 1) -> dict[str, Path]:
+    def _listed(self, folder: str, depth: int = 1) -> dict[str, FilePath]:
         """Return the files of a folder. Raises `DiagnosticError` when one is YAML by an ending that is not read."""
         strange = misnamed(self.root / folder, depth)
         if strange:
             raise DiagnosticError(strange)
         return file_names(self.root / folder, depth)
 
-    def _named(self, path: Path, record: type[R], name: str, key: str = "name") -> R:
+    def _named(self, path: FilePath, record: type[R], name: str, key: str = "name") -> R:
         entry = self._read(path, record)
         if getattr(entry, key) != name:
             message = f"{shown_path(path)} must have `{key}: {name}`, as its path says"

@@ -12,7 +12,7 @@ import typer
 from planner import __version__
 from planner.cli.commands import CONTEXT_SETTINGS, LazyCommands, help_when_alone
 from planner.cli.exits import ExitCode
-from planner.cli.streams import note, prepare_streams
+from planner.cli.streams import note, note_lines, prepare_streams
 
 PROGRAM = "planner"
 OBJECTS_PER_COLLECTION = 100_000  # a process this short spends 5 % of its time looking for cycles at the default of 700
@@ -81,9 +81,9 @@ def _failure(error: Exception, arguments: Sequence[str]) -> int:
     from planner.diagnostics import DiagnosticError
 
     if isinstance(error, DiagnosticError):
-        from planner.report.diagnostics import render_full
+        from planner.report.diagnostics.full import render_full
 
-        note(render_full(error.diagnostics, {}).rstrip())
+        note_lines(render_full(error.diagnostics, {}).rstrip())
         return ExitCode.WRONG_INPUT
     from planner.cli.bugs import write_report
 

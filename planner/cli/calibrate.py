@@ -109,11 +109,9 @@ def _check_target(path: Path, name: str, full: bool, files: Sequence[str]) -> No
     from planner.catalog.calibration import SHIPPED
     from planner.catalog.store import INDEX_FILE
 
-    check_writable(path)
+    check_writable(path, files)
     if path.suffix != ".yaml":
         usage_error(f"--out: a calibration is a file that ends in .yaml, not {path}")
-    if path.resolve() in {Path(file).resolve() for file in files}:
-        usage_error(f"--out: {path} is one of the files that are read")
     in_catalog = path.parent.name == "calibration" and (path.parent.parent / INDEX_FILE).is_file()
     if in_catalog and path.stem != name:
         usage_error(f"--out: in a catalog the file of `{name}` is {name}.yaml, not {path.name}")

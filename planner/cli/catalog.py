@@ -18,7 +18,7 @@ from planner.cli.inputs import one_line, open_folder, refuse_catalog
 from planner.cli.options import AnswerFormat, AnswerFormatOption, CatalogOption
 from planner.cli.streams import STANDARD, answer, check_writable, note, save, usage_error
 from planner.diagnostics import Diagnostic, DiagnosticError, has_errors
-from planner.report.figures import count
+from planner.report.figures import count, visible
 from planner.report.rows import as_json, cell, table
 
 
@@ -169,7 +169,7 @@ def import_model(
         usage_error(f"{path} is there already; --force replaces it")
     if out is None:
         path.parent.mkdir(parents=True, exist_ok=True)
-    check_writable(path)
+    check_writable(path, [config])
     save(path, text)
     note(
         f"wrote {path}: {entry.parameters.total / BILLION:.3f}B parameters, {entry.attention.kind}, {entry.native_format}"
@@ -212,7 +212,7 @@ def _as_data(diagnostic: Diagnostic) -> dict[str, Any]:
 
 
 def _print(lines: Iterable[str]) -> None:
-    answer("".join(f"{line}\n" for line in lines))
+    answer("".join(f"{visible(line)}\n" for line in lines))
 
 
 def _print_json(data: Mapping[str, Any]) -> None:

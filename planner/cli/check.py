@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,21 +9,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planner.cli.exits import ExitCode
-from planner.cli.options import CatalogOption, StdinNameOption, flag
-from planner.cli.streams import STANDARD, answer, note, usage_error
+from planner.cli.inputs import catalog_folder, files_meant, read_source
+from planner.cli.options import CatalogOption, StdinNameOption, flag, is_file
+from planner.cli.streams import answer, check_writable, note, save
+from planner.diagnostics import DiagnosticError, has_errors, sort_key
+from planner.report.diagnostics import formats, render
+from planner.report.findings import CheckedFile, all_diagnostics, summary
 
 if TYPE_CHECKING:
+    from planner.candidates.references import OpenCatalogs
     from planner.diagnostics import Diagnostic
+    from planner.source import FilePath
+    from planner.spec import LoadedSpec
 
 _ENDINGS = (".yaml", ".yml")
 
-
-class CheckFormat(StrEnum):
-    """How findings are printed."""
-
-    FULL = "full"
-    CONCISE = "concise"
-    JSON = "json"
+CheckFormat = StrEnum("CheckFormat", formats())  # type: ignore[misc]  # one member per module of the folder
 
 
 class FailOn(StrEnum):
@@ -35,75 +35,81 @@ class FailOn(StrEnum):
 
 
 def check(
-    specs: Annotated[list[str], typer.Argument(metavar="SPEC", help="Files, folders, or - for standard input.")],
-    format: Annotated[CheckFormat, typer.Option(help="How to print what is found.")] = CheckFormat.FULL,
+    specs: Annotated[list[str], typer.Argument(metavar="SPEC", help="Files, folders, git:REF:PATH, or - for stdin.")],
+    format: Annotated[CheckFormat, typer.Option(help="How to print what is found.")] = CheckFormat("full"),
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Save what is found instead of printing it.")
+    ] = None,
     catalog: CatalogOption = None,
     fail_on: Annotated[FailOn, flag("--fail-on", "What makes the command fail.")] = FailOn.ERROR,
     stdin_filename: StdinNameOption = None,
 ) -> None:
     """Validate specs: YAML, keys, units, references to the catalog. Needs no solver.
 
+    Formats for pipelines: github for annotations, gitlab for Code Quality, sarif for code scanning, junit for test
+    reports, json for programs.
+
     Example: planner check specs/prod.yaml
     """
-    from planner.diagnostics import has_errors
-    from planner.report.diagnostics import render_concise, render_full, render_json, summary
+    from planner.candidates.references import OpenCatalogs
 
-    paths = _expand(specs)
-    if catalog is not None and not (catalog / "catalog.yaml").is_file():
-        usage_error(f"no catalog at {catalog}: it holds no catalog.yaml")
-    found: list[Diagnostic] = []
-    sources: dict[str, tuple[str, ...]] = {}
-    for path in paths:
-        diagnostics, name, lines = check_file(path, catalog, stdin_filename)
-        found.extend(diagnostics)
-        sources[name] = lines
-    if format is CheckFormat.JSON:
-        answer(render_json(found, list(sources)))
-    else:
-        text = render_full(found, sources) if format is CheckFormat.FULL else render_concise(found)
+    paths = files_meant(specs, _ENDINGS, "YAML file")
+    folder = catalog_folder(catalog)
+    target = out if out is not None and is_file(str(out)) else None
+    if target is not None:
+        check_writable(target, map(str, paths))
+    opener = OpenCatalogs()
+    files = [check_file(path, folder, opener, stdin_filename) for path in paths]
+    text = render(format, files)
+    if target is None:
         answer(text)
-    note(summary(found, len(paths)))
+    else:
+        save(target, text)
+        note(f"wrote {target}")
+    note(summary(files))
+    found = all_diagnostics(files)
     if has_errors(found) or (found and fail_on is FailOn.WARNING):
         raise typer.Exit(ExitCode.WRONG_INPUT)
 
 
 def check_file(
-    path: str, catalog: Path | None, stdin_filename: str | None = None
-) -> tuple[list[Diagnostic], str, tuple[str, ...]]:
-    """Check one file. Returns what was found, the name of the file in messages, and its lines."""
-    from planner.candidates.references import check_references, open_catalog
-    from planner.diagnostics import DiagnosticError, sort_key
-    from planner.source import read_source
-    from planner.spec import load_spec
+    path: str | FilePath, catalog: FilePath | None, opener: OpenCatalogs, stdin_filename: str | None = None
+) -> CheckedFile:
+    """Check one file. `opener` keeps the catalogs of other files open."""
+    from planner.spec import is_policy_file, load_spec
 
-    try:
-        source = read_source(path, stdin_filename if path == STANDARD else None)
-    except OSError as error:
-        usage_error(f"cannot read {path}: {error.strerror or error}")
+    source = read_source(path, stdin_filename)
     if source.text is None:
-        return list(source.diagnostics), source.path, ()
-    loaded = load_spec(source.text, source.path)
-    found = list(loaded.diagnostics)
+        return CheckedFile(source.path, (), source.diagnostics)
+    loaded = load_spec(source.text, source.path, source.file)
+    if loaded.document is not None and is_policy_file(loaded.document):
+        found = _policies(source.text, loaded, catalog, opener)
+    else:
+        found = _spec(loaded, catalog, opener)
+    return CheckedFile(source.path, source.lines, tuple(sorted(found, key=sort_key)))
+
+
+def _spec(loaded: LoadedSpec, folder: FilePath | None, opener: OpenCatalogs) -> list[Diagnostic]:
+    from planner.candidates.references import check_references, open_catalog
+
     if loaded.document is None:
-        return found, source.path, source.lines
+        return list(loaded.diagnostics)
     try:
-        found.extend(check_references(loaded, open_catalog(loaded, catalog)))
+        named = check_references(loaded, open_catalog(loaded, folder, opener))
     except DiagnosticError as error:
-        found.extend(error.diagnostics)
-    return sorted(found, key=sort_key), source.path, source.lines
+        named = error.diagnostics
+    return [*loaded.diagnostics, *named]
 
 
-def _expand(specs: list[str]) -> list[str]:
-    """Return the files meant: folders by their YAML files, in sorted order, each once."""
-    paths: list[str] = []
-    for spec in specs:
-        if os.path.isdir(spec):
-            inside = sorted(str(p) for p in Path(spec).rglob("*") if p.suffix in _ENDINGS and p.is_file())
-            if not inside:
-                usage_error(f"no YAML file in {spec}")
-            paths.extend(inside)
-        elif spec == STANDARD or os.path.exists(spec):
-            paths.append(spec)
-        else:
-            usage_error(f"no such file: {spec}")
-    return list(dict.fromkeys(paths))
+def _policies(text: str, file: LoadedSpec, folder: FilePath | None, opener: OpenCatalogs) -> list[Diagnostic]:
+    """Check a file of policies, which has no catalog of its own: the nearest one upward, else the shipped one."""
+    from planner.candidates.references import check_policy_references
+    from planner.catalog import find_catalog
+    from planner.spec import load_policies
+
+    loaded = load_policies(text, file.path)
+    try:
+        named = check_policy_references(loaded, opener(folder or find_catalog(file.home)))
+    except DiagnosticError as error:
+        named = error.diagnostics
+    return [*loaded.diagnostics, *named]

@@ -20,16 +20,8 @@ from typer.core import TyperGroup
 from planner.cli.exits import ExitCode
 from planner.cli.streams import usage_error
 
-FIRST = ("init", "check", "solve", "show")
+FIRST = ("init", "check", "solve", "show", "diff", "verify", "explain")
 """Commands that the help lists before all others."""
-
-NOT_BUILT_YET = (
-    "diff",
-    "sweep",
-    "frontier",
-    "export",
-)
-"""Commands of the grammar that do not exist yet."""
 
 MANUAL_PAGES = "concepts.md to start with, spec.md for every key, errors.md for every code"
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"]}
@@ -93,9 +85,7 @@ def help_when_alone(context: typer.Context) -> None:
 
 
 def _refuse(name: str) -> None:
-    if name in NOT_BUILT_YET:
-        usage_error(f"`{name}` is not built yet")
-    close = get_close_matches(name, [*listed_commands(), *NOT_BUILT_YET], n=1)
+    close = get_close_matches(name, listed_commands(), n=1)
     usage_error(
         f"there is no command `{name}`" + (f"; did you mean `{close[0]}`?" if close else "; see planner --help")
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import shutil
 import sys
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,13 +29,23 @@ class Delivery:
     quiet: bool = False
 
     @classmethod
-    def of(cls, chosen: PlanFormat | None, out: str | None, color: Color, quiet: bool = False) -> Delivery:
-        """Decide where a plan goes, and leave with a usage error now if it cannot be written there."""
+    def of(
+        cls, chosen: PlanFormat | None, out: str | None, color: Color, quiet: bool = False, read: Iterable[str] = ()
+    ) -> Delivery:
+        """Decide where a plan goes, and leave with a usage error now if it cannot be written there, or is `read` there.
+
+        Beside a file the table is printed, unless a format is chosen, which is that of the file, or little is to be said.
+        """
         if out is None or not is_file(out):
             return cls(chosen or PlanFormat.TABLE, None, PlanFormat.TABLE, color, quiet)
         saved, file = format_of(out, chosen), Path(out)
-        check_writable(file)
-        return cls(PlanFormat.TABLE if chosen is None else None, file, saved, color, quiet)
+        check_writable(file, read)
+        return cls(PlanFormat.TABLE if chosen is None and not quiet else None, file, saved, color, quiet)
+
+    @property
+    def is_page(self) -> bool:
+        """Tell whether a page is written, which shows more than a plan holds."""
+        return PlanFormat.HTML in (self.shown, self.saved)
 
     def deliver(self, plan: Plan, origin: Origin | None = None, after: str = "") -> None:
         """Save and print a plan; `after` is a last line below the table."""
@@ -48,6 +59,26 @@ class Delivery:
             answer(render(plan, self.shown, origin, colored, width) + (f"\n{after}\n" if after else ""))
         elif self.shown is not None:
             answer(render(plan, self.shown, origin))
+
+
+def check_out(out: str | None, read: Iterable[str] = ()) -> None:
+    """Leave with a usage error, before any work is done, when the answer cannot be saved where it is asked for.
+
+    Files that are `read` are not overwritten.
+    """
+    if out is not None and is_file(out):
+        check_writable(Path(out), read)
+
+
+def hand_over(out: str | None, color: Color, quiet: bool, text: Callable[[bool, int | None], str]) -> None:
+    """Print an answer, or save it in a file; `text` returns it, in colour or not, for a width or for any (None)."""
+    if out is not None and is_file(out):
+        save(Path(out), text(False, None))
+        if not quiet:
+            note(f"wrote {out}")
+        return
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    answer(text(wants_color(color, sys.stdout), width))
 
 
 def render(

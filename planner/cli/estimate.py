@@ -153,11 +153,11 @@ def _estimate(asked: Request, load: Load, model: str, gpu: str, find: Search | N
     try:
         return estimate_of(deploy(asked, opened, shape, gpu, draft), load, opened, find)
     except DeploymentError as error:
-        usage_error(visible(str(error)))
+        usage_error(str(error))
     except UnknownFormat as error:
         _refuse_format(error, asked)
     except UnknownArchitecture as error:
-        note(visible(f"error[model/unsupported]: {error}"))
+        note(f"error[model/unsupported]: {error}")
         raise typer.Exit(ExitCode.WRONG_INPUT) from None
     except (UnknownName, DiagnosticError) as error:
         refuse_catalog(error)
@@ -178,9 +178,7 @@ def _imported(flag: str, path: str) -> Architecture:
     from planner.cli.models import import_config
 
     if not exists(path):
-        usage_error(
-            f"{flag}: there is no file {visible(path)}; give the path of a config.json, or a model of the catalog"
-        )
+        usage_error(f"{flag}: there is no file {path}; give the path of a config.json, or a model of the catalog")
     folders = Path(path).absolute().parent.parts[-2:]
     last = folders[-1] if folders and _PART.fullmatch(folders[-1]) else "model"
     named = len(folders) == 2 and all(_PART.fullmatch(part) for part in folders)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def explain(
-    plan: Annotated[str, typer.Argument(metavar="PLAN", help="A saved plan, or - for standard input.")],
+    plan: Annotated[str, typer.Argument(metavar="PLAN", help="A saved plan, git:REF:PATH, or - for stdin.")],
     why_not: Annotated[
         str | None, flag("--why-not", "Say why this shape, any of this GPU, or this offer is not used.", metavar="NAME")
     ] = None,

@@ -10,6 +10,7 @@ import typer
 
 from planner.cli.exits import ExitCode
 from planner.cli.options import QuietOption, flag
+from planner.cli.schema import SchemaOf, schema_text
 from planner.cli.streams import answer, note, save, usage_error
 
 SPEC_NAME = "fleet.yaml"
@@ -53,8 +54,6 @@ def init(
 
     Example: planner init, then planner solve fleet.yaml
     """
-    from planner.spec.schema import spec_schema_text
-
     spec = folder / SPEC_NAME
     if spec.exists() and not force:
         note(f"planner: {spec} is there already; --force replaces it")
@@ -63,7 +62,7 @@ def init(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         usage_error(f"cannot make the folder {folder}: {error.strerror or error}")
-    for path, text in ((folder / SCHEMA_NAME, spec_schema_text()), (spec, FIRST_SPEC)):
+    for path, text in ((folder / SCHEMA_NAME, schema_text(SchemaOf.SPEC)), (spec, FIRST_SPEC)):
         save(path, text)
         if not quiet:
             note(f"wrote {path}")

@@ -13,9 +13,9 @@ from planner.catalog.huggingface import UnsupportedConfig, entry_from_config, pa
 from planner.catalog.huggingface.read import LARGEST_BYTES, quantisation_beside
 from planner.catalog.model import ModelEntry
 from planner.catalog.store import shipped_catalog
-from planner.cli.inputs import STANDARD_INPUT_NAME, refuse
+from planner.cli.inputs import refuse
 from planner.cli.streams import STANDARD, usage_error
-from planner.diagnostics import Diagnostic, DiagnosticError, Span
+from planner.diagnostics import STANDARD_INPUT_NAME, Diagnostic, DiagnosticError, Span
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
 

@@ -19,6 +19,7 @@ class PlanFormat(StrEnum):
     TABLE = "table"
     JSON = "json"
     MARKDOWN = "markdown"
+    HTML = "html"
 
 
 class AnswerFormat(StrEnum):
@@ -36,7 +37,12 @@ class Color(StrEnum):
     NEVER = "never"
 
 
-FORMAT_BY_ENDING = {".json": PlanFormat.JSON, ".md": PlanFormat.MARKDOWN, ".txt": PlanFormat.TABLE}
+FORMAT_BY_ENDING = {
+    ".json": PlanFormat.JSON,
+    ".md": PlanFormat.MARKDOWN,
+    ".html": PlanFormat.HTML,
+    ".txt": PlanFormat.TABLE,
+}
 
 
 def flag(name: str, help: str, *more: str, **settings: Any) -> Any:
@@ -52,7 +58,11 @@ FormatOption = Annotated[
 ]
 AnswerFormatOption = Annotated[AnswerFormat, typer.Option("--format", help="How to print the answer.")]
 OutOption = Annotated[
-    str | None, flag("--out", "Save the plan: .json, .md or .txt; - is standard output.", "-o", metavar="FILE")
+    str | None, flag("--out", "Save the plan: .json, .md, .html or .txt; - is standard output.", "-o", metavar="FILE")
+]
+PoliciesOption = Annotated[
+    list[str] | None,
+    flag("--policies", "A file of policies beside those of the spec; may be given several times.", metavar="FILE"),
 ]
 ColorOption = Annotated[Color, flag("--color", "Whether to print colour.")]
 QuietOption = Annotated[bool, flag("--quiet", "Print the answer and errors only.", "-q")]

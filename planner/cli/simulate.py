@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from planner.cli.delivery import check_out, hand_over
 from planner.cli.exits import ExitCode
 from planner.cli.inputs import read_plan, refuse
-from planner.cli.options import CatalogOption, Color, ColorOption, QuietOption, flag, is_file, quantity
+from planner.cli.options import CatalogOption, Color, ColorOption, QuietOption, flag, quantity
 from planner.cli.plan_spec import SpecOption, check_fleet, prepared
-from planner.cli.streams import answer, check_writable, note, save, usage_error, wants_color
+from planner.cli.streams import note, usage_error
 
 if TYPE_CHECKING:
     from planner.plan.replayed import Replayed
@@ -74,7 +73,7 @@ DurationOption = Annotated[
 
 
 def simulate(
-    plan: Annotated[str, typer.Argument(metavar="PLAN", help="A saved plan, or - for standard input.")],
+    plan: Annotated[str, typer.Argument(metavar="PLAN", help="A saved plan, git:REF:PATH, or - for stdin.")],
     trace: TraceOption = None,
     trace_scaling: ScalingOption = ScalingName.COMPRESSED,
     drop_long: DropLongOption = False,
@@ -122,8 +121,7 @@ def simulate(
 
     if fail_pool and fail_at is None:
         usage_error("--fail-pool: it says where --fail-at happens; give both")
-    if out is not None and is_file(out):
-        check_writable(Path(out))
+    check_out(out, [plan, *([spec] if spec else []), *(given.rpartition("=")[2] for given in trace or [])])
     try:
         saved = read_plan(plan)
         check_fleet(saved, plan, "replay")
@@ -153,7 +151,7 @@ def simulate(
         found = replay_plan(saved, table, constants, settings, period)
     except DiagnosticError as error:
         refuse(error.diagnostics)
-    _deliver(found, saved.fleet, format, out, color, quiet)
+    hand_over(out, color, quiet, lambda colored, width: _text(found, saved.fleet, format, colored, width))
     raise typer.Exit(ExitCode.INFEASIBLE if found.verdict in ("fail", "unstable") else ExitCode.DONE)
 
 
@@ -210,22 +208,13 @@ def _check_period(plan: Plan, period: str | None) -> None:
         usage_error(f"--period: the plan has no period `{period}`; it has {', '.join(known)}")
 
 
-def _deliver(found: Replayed, fleet: str, format: ReplayFormat, out: str | None, color: Color, quiet: bool) -> None:
+def _text(found: Replayed, fleet: str, format: ReplayFormat, color: bool, width: int | None) -> str:
     from planner.report import simulate as report
     from planner.report.rows import as_csv, as_json
     from planner.report.table import print_blocks
 
     if format is ReplayFormat.JSON:
-        text = as_json(report.as_data(found, fleet))
-    elif format is ReplayFormat.CSV:
-        text = as_csv(report.as_rows(found))
-    else:
-        to_terminal = out is None or not is_file(out)
-        width = shutil.get_terminal_size().columns if to_terminal and sys.stdout.isatty() else None
-        text = print_blocks(report.render(found, fleet), to_terminal and wants_color(color, sys.stdout), width)
-    if out is not None and is_file(out):
-        save(Path(out), text)
-        if not quiet:
-            note(f"wrote {out}")
-        return
-    answer(text)
+        return as_json(report.as_data(found, fleet))
+    if format is ReplayFormat.CSV:
+        return as_csv(report.as_rows(found))
+    return print_blocks(report.render(found, fleet), color, width)

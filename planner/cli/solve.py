@@ -16,7 +16,7 @@ import typer
 
 from planner.cli.delivery import Delivery
 from planner.cli.exits import ExitCode, first_of
-from planner.cli.inputs import catalog_for, read_plan, read_spec, refuse, report
+from planner.cli.inputs import catalog_for, read_plan, read_policies, read_spec, refuse, report
 from planner.cli.interrupts import asking_to_stop
 from planner.cli.options import (
     AsOfOption,
@@ -26,12 +26,14 @@ from planner.cli.options import (
     FormatOption,
     OutOption,
     PlanFormat,
+    PoliciesOption,
     QuietOption,
     StdinNameOption,
     day,
     flag,
     quantity,
 )
+from planner.cli.page import SensitivitiesOption, check_sensitivities, page_origin
 from planner.cli.simulate import (
     DropLongOption,
     ReplicationsOption,
@@ -41,12 +43,13 @@ from planner.cli.simulate import (
     TraceOption,
     read_traces,
 )
-from planner.cli.streams import STANDARD, answer, check_writable, note, usage_error
+from planner.cli.streams import STANDARD, answer, check_writable, note, note_lines, usage_error
 
 if TYPE_CHECKING:
     from planner.catalog import Catalog
     from planner.pipeline import Options
     from planner.plan.schema import Plan
+    from planner.policy import PlacedPolicy
     from planner.prefer.earlier import PreferredPlan
     from planner.second_opinion import Reviewer
     from planner.simulate.fleet import Settings
@@ -84,7 +87,7 @@ WriteLpOption = Annotated[Path | None, flag("--write-lp", "Write the program as 
 
 
 def solve(
-    spec: Annotated[str, typer.Argument(metavar="SPEC", help="A spec, or - for standard input.")],
+    spec: Annotated[str, typer.Argument(metavar="SPEC", help="A spec, git:REF:PATH, or - for stdin.")],
     format: FormatOption = None,
     out: OutOption = None,
     as_of: AsOfOption = None,
@@ -101,10 +104,12 @@ def solve(
     drop_long: DropLongOption = False,
     seed: SeedOption = 1,
     replications: ReplicationsOption = 5,
+    policies: PoliciesOption = None,
     accept_unproven: Annotated[
         bool, flag("--accept-unproven", "Exit with 0 also when the gap is not reached.")
     ] = False,
     second_opinion: SecondOpinionOption = None,
+    sensitivities: SensitivitiesOption = False,
     write_lp: WriteLpOption = None,
     show_config: Annotated[
         bool, flag("--show-config", "Print every setting and where it comes from, and stop.")
@@ -118,13 +123,15 @@ def solve(
 
     Example: planner solve specs/prod.yaml
     """
-    delivery = Delivery.of(format, out, color, quiet)
+    read = [spec, *(policies or [])]  # and not the plan of --prefer, which the new one may replace
+    delivery = Delivery.of(format, out, color, quiet, read)
+    check_sensitivities(sensitivities, delivery)
     if write_lp is not None:
-        check_writable(write_lp)
+        check_writable(write_lp, read)
     flags = _Flags(
         day("--as-of", as_of),
         quantity("--gap", gap, "share"),
-        _limit_s(time_limit),
+        time_limit_s(time_limit),
         write_lp,
         stay_within=quantity("--stay-within", stay_within, "share"),
         prefer=_preferred(prefer, spec),
@@ -137,6 +144,9 @@ def solve(
     opened = _checked(loaded, catalog, quiet)
     if flags.stay_within is not None and flags.prefer is None and not (loaded.spec and loaded.spec.deployed):
         usage_error("--stay-within: it says what keeping a fleet may cost; give its plan with --prefer")
+    if spec == STANDARD and STANDARD in (policies or []):
+        usage_error("--policies: standard input is the spec already; give the policies as a file")
+    flags = replace(flags, policies=read_policies(policies or [], opened, quiet))
     if show_config:
         answer(_config(loaded, opened, flags))
         return
@@ -148,6 +158,7 @@ def solve(
     plan = _plan(loaded, opened, flags, quiet, interrupt)
     if interrupt.is_set() and plan.unsolved is not None:
         raise typer.Exit(ExitCode.INTERRUPTED)
+    from planner.pipeline import prepare
     from planner.report.places import origin_of
 
     if write_lp is not None and not quiet:
@@ -156,9 +167,13 @@ def solve(
     after = _next(plan, spec, delivery)
     if delivery.shown is PlanFormat.TABLE:
         after = f"{section}\n\n{after}" if section else after
-    delivery.deliver(plan, origin_of(loaded), after)
+    if delivery.is_page:
+        origin = page_origin(prepare(loaded, opened), plan, sensitivities and not interrupt.is_set(), quiet)
+    else:
+        origin = origin_of(loaded)
+    delivery.deliver(plan, origin, after)
     if section and delivery.shown is not PlanFormat.TABLE:
-        note(section)
+        note_lines(section)
     raise typer.Exit(ExitCode.INTERRUPTED if interrupt.is_set() else exit_code(plan, accept_unproven))
 
 
@@ -210,6 +225,7 @@ class _Flags:
     stay_within: float | None
     periods: int | None
     certify: Settings | None = None
+    policies: tuple[PlacedPolicy, ...] = ()
 
     def options(self) -> Options:
         """Return them as the pipeline takes them."""
@@ -224,10 +240,12 @@ class _Flags:
             self.stay_within,
             self.periods,
             self.certify,
+            policies=self.policies,
         )
 
 
-def _limit_s(time_limit: str | None) -> float | None:
+def time_limit_s(time_limit: str | None) -> float | None:
+    """Return the value of --time-limit in seconds. Leaves with a usage error."""
     limit_s = quantity("--time-limit", time_limit, "time")
     if limit_s is not None and limit_s <= 0.0:
         usage_error("--time-limit: give more than no time, such as `60s`")
@@ -321,7 +339,7 @@ def _next(plan: Plan, spec: str, delivery: Delivery) -> str:
     if plan.status == "infeasible":
         return f"Next: change one of these keys, then {command}"
     if delivery.file is None:
-        return f"Next: {command} --out plan.json, then planner show plan.json --format markdown"
+        return f"Next: {command} --out plan.json, then planner show plan.json --out report.html"
     if delivery.saved is PlanFormat.JSON:
-        return f"Next: planner show {shlex.quote(str(delivery.file))} --format markdown"
+        return f"Next: planner show {shlex.quote(str(delivery.file))} --out report.html"
     return f"Next: {command} --out plan.json"

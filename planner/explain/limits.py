@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from planner.candidates.periods import base_of
 from planner.catalog import Catalog
 from planner.explain.change import Place, with_value
 from planner.explain.limit import LEAST_SHARE, Limit, fine_step, per_cent, usd_per_month
@@ -104,8 +105,9 @@ def _nodes(spec: FleetSpec, problem: FleetProblem) -> Iterator[Limit]:
     """Yield the stock of every offer, and what is committed of those that are not owned."""
     labels = spec.supply.offer_labels()
     for stock in problem.stock:
-        place: Place = ("supply", "offers", labels.index(stock.entry))
-        offer = spec.supply.offers[labels.index(stock.entry)]
+        index = labels.index(stock.entry if stock.entry in labels else base_of(stock.entry))
+        place: Place = ("supply", "offers", index)
+        offer = spec.supply.offers[index]
 
         def used(p: FleetProblem, found: Solution, entry: str = stock.entry) -> int:
             names = {o.name for o in p.offers if o.entry == entry}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from planner.explain.answer import difference
@@ -36,9 +36,19 @@ class Sensitivity:
     is_within_gap: bool
 
 
-def sensitivities(plan: Plan, spec: FleetSpec, trials: Trials) -> list[Sensitivity]:
-    """Plan the spec with one change at a time: more demand, looser latency limits, one more node where stock is used up."""
-    return [_planned(plan, name, change, trials) for name, change in _changes(plan, spec)]
+def sensitivities(
+    plan: Plan, spec: FleetSpec, trials: Trials, starting: Callable[[str], None] = lambda _what: None
+) -> list[Sensitivity]:
+    """Plan the spec with one change at a time: more demand, looser latency limits, one more node where stock is used up.
+
+    `starting` is called before each with what it is, such as `demand of chat +10 % (1 of 9)`.
+    """
+    changes = list(_changes(plan, spec))
+    found: list[Sensitivity] = []
+    for number, (name, change) in enumerate(changes, 1):
+        starting(f"{name} ({number} of {len(changes)})")
+        found.append(_planned(plan, name, change, trials))
+    return found
 
 
 def _planned(plan: Plan, name: str, change: Change, trials: Trials) -> Sensitivity:

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist
 from typing import Any
 
@@ -90,11 +91,20 @@ class OwnRows:
         return f"own calibration {self.calibration}, {self.rows:,} {'row' if self.rows == 1 else 'rows'}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Coverage:
     """All measured combinations."""
 
     rows: tuple[CoverageRow, ...]
+
+    @cached_property
+    def telling(self) -> tuple[CoverageRow, ...]:
+        """What shaped the constants, without combinations that were measured by too few own rows."""
+        own: Counter[Combination] = Counter()
+        for row in self.rows:
+            if row.fitted and row.own:
+                own[row.combination] += row.rows
+        return tuple(row for row in self.rows if row.fitted and (not row.own or own[row.combination] >= OWN_ROWS))
 
     def own_rows(self, combination: Combination) -> OwnRows | None:
         """Return the own rows that decide the speed of a combination: its level, or at least the constants of its GPU.
@@ -152,7 +162,7 @@ def provenance_class(coverage: Coverage, combination: Combination, architecture_
     GPU, or on this architecture with any engine. D: none of these. A few own rows of a combination make no class better.
     """
     engine_class, gpu, family, _ = combination
-    known = [row for row in _telling(coverage) if row.family == family]
+    known = [row for row in coverage.telling if row.family == family]
     same_class = [row for row in known if architecture_class and row.architecture_class == architecture_class]
     if any(row.gpu == gpu and row.generation == generation for row in known):
         return "A"
@@ -166,19 +176,10 @@ def provenance_class(coverage: Coverage, combination: Combination, architecture_
 def provenance_of(coverage: Coverage, combination: Combination, architecture_class: str, generation: str) -> Provenance:
     """Return what stands behind a prediction for a combination on an engine of a generation."""
     letter = provenance_class(coverage, combination, architecture_class, generation)
-    rows = [row for row in _telling(coverage) if row.combination == combination]
+    rows = [row for row in coverage.telling if row.combination == combination]
     if any(row.own for row in rows):
         return Provenance("A", OWN)
     return Provenance("A", PUBLISHED) if rows else Provenance(letter, "none")
-
-
-def _telling(coverage: Coverage) -> list[CoverageRow]:
-    """Return what shaped the constants, without combinations that were measured by too few own rows."""
-    own: Counter[Combination] = Counter()
-    for row in coverage.rows:
-        if row.fitted and row.own:
-            own[row.combination] += row.rows
-    return [row for row in coverage.rows if row.fitted and (not row.own or own[row.combination] >= OWN_ROWS)]
 
 
 def factor(bands: Bands, line: str, metric: str, confidence: float) -> float:

@@ -15,20 +15,20 @@ from planner.physics.constants import SpeedConstants
 from planner.physics.latency import (
     LONE_REPLICA_FACTOR,
     UTILIZATION_GUARD,
+    AtBatch,
     Lengths,
     Pairs,
     allowed_share,
     batch_at,
-    percentile,
     saturation,
-    tail,
     throughput,
 )
 from planner.physics.speed import resource_seconds, step_s
 
 SHARE_STEPS = 64  # shares of a pool's traffic that are told apart when it misses a limit
 COARSE_STEPS = 8  # those that are tried first: the fine ones are tried above the largest of them that holds
-SHOWN = (("ttft", 0.50), ("ttft", 0.95), ("tpot", 0.50), ("tpot", 0.95))
+SHOWN = ("ttft", "tpot")
+SHOWN_PERCENTILES = (0.50, 0.95)
 LATENCY_RTOL = 1e-6  # a prediction this close above its limit is on it: both come from a bisection
 
 
@@ -98,8 +98,9 @@ def assess_models(
 
 def states(workloads: Mapping[str, ResolvedWorkload], pools: Sequence[PoolLoad], at: LoadedPools) -> list[PoolState]:
     """Return what pools do at the mean batches of `at`."""
-    shown = {key: percentile(at.pairs, at.batch, key[0], key[1]) for key in SHOWN}
-    latency = _latency(workloads, pools, at)
+    requests = AtBatch.of(at.pairs, at.batch)
+    shown = _shown(requests, len(pools))
+    latency = _latency(workloads, pools, requests)
     resources = _resources(at.pairs, at.mixes, at.batch)
     prompt = _prompt_s(at.pairs, at.mixes)
     decode = _decode_step_s(at.pairs, at.mixes, at.batch)
@@ -130,11 +131,12 @@ def missed(
     if not pools:
         return []
     at = load_pools(model, workloads, pools, constants)
+    requests = AtBatch.of(at.pairs, at.batch)
     found: list[list[str]] = [["overload"] if o > 1.0 + LATENCY_RTOL else [] for o in at.overload.tolist()]
     for metric, percent, some in _asked(workloads, pools):
         index, observed = _observed(workloads, some)
         limit = np.array([workloads[w].spec.slo[f"{metric}_p{percent}"] for _, w in some]) * (1.0 + LATENCY_RTOL)
-        tails = tail(at.pairs.take(index), at.batch[index], metric, limit, observed=observed)
+        tails = requests.take(index).tail(metric, limit, observed=observed)
         for (i, w), share in zip(some, tails.tolist(), strict=True):
             if share > allowed_share(metric, percent / 100.0, halved=True):
                 found[i].append(f"{w} {metric}_p{percent}")
@@ -156,6 +158,21 @@ def load_pools(
     uncapped = replace(pairs, slots=np.array([float(p.shape.max_num_seqs) for p in pools]))
     limit = UTILIZATION_GUARD * saturation(uncapped).requests_per_s
     return LoadedPools(pairs, mixes, batch_at(pairs, np.minimum(rate, limit)), rate / limit)
+
+
+def stable_factors(
+    model: ResolvedModel,
+    workloads: Mapping[str, ResolvedWorkload],
+    pools: Sequence[PoolLoad],
+    constants: SpeedConstants,
+) -> list[float]:
+    """Return, for every pool of one model, the multiple of its traffic from which on its queues grow without end.
+
+    Slots are those of the pool's own batch cap here: what waits for one waits, whatever the engine could hold.
+    """
+    pairs = load_pools(model, workloads, pools, constants).pairs
+    bearable = UTILIZATION_GUARD * saturation(pairs).requests_per_s
+    return [float(b) / _rate_per_replica(workloads, p) for b, p in zip(bearable, pools, strict=True)]
 
 
 def _mixture(workloads: Mapping[str, ResolvedWorkload], rates: Mapping[str, float]) -> ResolvedWorkload:
@@ -193,14 +210,22 @@ def _observed(workloads: Mapping[str, ResolvedWorkload], some: Sequence[tuple[in
     return index, lengths_of([workloads[w] for _, w in some])
 
 
+def _shown(requests: AtBatch, pools: int) -> dict[tuple[str, float], Array]:
+    """Predict the percentiles that are shown of every pool, over all of its requests."""
+    each = requests.take(np.tile(np.arange(pools), len(SHOWN_PERCENTILES)))
+    percents = np.repeat(SHOWN_PERCENTILES, pools)
+    values = {metric: np.split(each.percentile(metric, percents), len(SHOWN_PERCENTILES)) for metric in SHOWN}
+    return {(m, p): own for m, parts in values.items() for p, own in zip(SHOWN_PERCENTILES, parts, strict=True)}
+
+
 def _latency(
-    workloads: Mapping[str, ResolvedWorkload], pools: Sequence[PoolLoad], at: LoadedPools
+    workloads: Mapping[str, ResolvedWorkload], pools: Sequence[PoolLoad], requests: AtBatch
 ) -> list[dict[tuple[str, str], float]]:
     """Predict every limited percentile of every workload in every pool, at the load of the whole pool."""
     found: list[dict[tuple[str, str], float]] = [{} for _ in pools]
     for metric, percent, some in _asked(workloads, pools):
         index, observed = _observed(workloads, some)
-        values = percentile(at.pairs.take(index), at.batch[index], metric, percent / 100.0, observed=observed)
+        values = requests.take(index).percentile(metric, percent / 100.0, observed=observed)
         for (i, w), value in zip(some, values.tolist(), strict=True):
             found[i][w, f"{metric}_p{percent}"] = value
     return found

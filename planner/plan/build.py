@@ -58,7 +58,6 @@ def build_plan(
     drafts: list[PoolDraft],
     constants: SpeedConstants,
     status: Status,
-    policies: Sequence[PolicyResult] = (),
     growth: Growth | None = None,
 ) -> Plan:
     """Return the plan of a solved or unproven fleet, with its digest. Its `growth` is found out where it is not known."""
@@ -95,7 +94,7 @@ def build_plan(
         candidates=len(table.candidates),
         rejections=rejections(table),
         assumptions=assumptions(table),
-        policies=tuple(policies),
+        policies=(),
         digests=context.digests,
         versions=context.versions,
     )
@@ -108,7 +107,6 @@ def build_plan_of_periods(
     solution: Solution,
     parts: Sequence[PeriodPlan],
     status: Status,
-    policies: Sequence[PolicyResult],
 ) -> Plan:
     """Return the plan of a fleet that was planned for all periods at once, from those of its periods, with its digest."""
     objective = Objective(
@@ -124,7 +122,7 @@ def build_plan_of_periods(
         committed_usd_per_month=0.0,
         idle_committed_usd_per_month=0.0,
     )
-    whole = _empty(context, status).model_copy(update={"objective": objective, "policies": tuple(policies)})
+    whole = _empty(context, status).model_copy(update={"objective": objective})
     return with_digest(folded(parts, context.table, whole))
 
 
@@ -146,6 +144,11 @@ def with_certificate(plan: Plan, certificate: Certificate) -> Plan:
 def with_preferred(plan: Plan, preferred: Preferred) -> Plan:
     """Return a plan that says what became of the fleet that was to be kept, with its digest."""
     return with_digest(plan.model_copy(update={"preferred": preferred}))
+
+
+def with_policies(plan: Plan, policies: Sequence[PolicyResult]) -> Plan:
+    """Return a plan with the outcome of its policies, and its digest."""
+    return with_digest(plan.model_copy(update={"policies": tuple(policies)}))
 
 
 def _empty(context: Context, status: Status) -> Plan:

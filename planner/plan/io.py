@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,17 +12,28 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from planner.diagnostics import Diagnostic, DiagnosticError, Span
+from planner.plan.page import plans_in
 from planner.plan.schema import Plan
 
 SIGNIFICANT_DIGITS = 12  # enough for any figure here, and below the noise of the last bits
 ABSENT_WHEN_NULL = ("demand_by_period", "certificate", "infeasible", "preferred", "unsolved", "max_load_factor")
-ABSENT_FROM_POOLS_WHEN_NULL = ("workloads_by_period",)
+ABSENT_FROM_ITEMS_WHEN_NULL = {
+    "pools": ("workloads_by_period", "serving"),
+    "workloads": ("api",),
+    "nodes": ("country",),
+    "policies": ("at", "file", "waiver"),
+}
 LARGEST_FILE_BYTES = 50_000_000
 
 
 def text_of(record: BaseModel) -> str:
     """Return a record as JSON text: keys in the order of its schema, one form for every number."""
     return _text(_rounded(record.model_dump(mode="json")))
+
+
+def line_of(record: BaseModel) -> str:
+    """Return a record as JSON text on one line, without its end."""
+    return json.dumps(_rounded(record.model_dump(mode="json")), ensure_ascii=False, allow_nan=False)
 
 
 def dump(plan: Plan) -> str:
@@ -51,11 +63,12 @@ def load(path: Path) -> Plan:
 
 
 def loads(data: bytes, path: str) -> Plan:
-    """Read a plan from the bytes of the file named `path`. Raises `DiagnosticError`."""
+    """Read a plan from the bytes of the file named `path`: JSON, or a report in HTML. Raises `DiagnosticError`."""
     if len(data) > LARGEST_FILE_BYTES:
         raise _error(path, f"this file has {len(data)} bytes: no plan is that large")
+    text = _of_page(data, path) if data.removeprefix(BOM_UTF8).lstrip().startswith(b"<") else data
     try:
-        raw = json.loads(data)
+        raw = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise _error(
             path, f"this is not JSON: {error}", getattr(error, "lineno", 1), getattr(error, "colno", 1)
@@ -73,13 +86,23 @@ def loads(data: bytes, path: str) -> Plan:
     return plan
 
 
+def _of_page(page: bytes, path: str) -> str:
+    """Return the JSON text of the only plan in a page."""
+    found = plans_in(page)
+    if len(found) != 1:
+        what = f"{len(found)} plans; it must hold one" if found else "no plan; only HTML reports of this program do"
+        raise _error(path, f"this page holds {what}")
+    return found[0]
+
+
 def _text(data: Any) -> str:
     return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _plain(plan: Plan) -> Any:
     data = _without_nulls(plan.model_dump(mode="json"), ABSENT_WHEN_NULL)
-    data["pools"] = [_without_nulls(pool, ABSENT_FROM_POOLS_WHEN_NULL) for pool in data["pools"]]
+    for section, keys in ABSENT_FROM_ITEMS_WHEN_NULL.items():
+        data[section] = [_without_nulls(item, keys) for item in data[section]]
     return _rounded(data)
 
 

@@ -19,6 +19,7 @@ def _node(offer: PricedOffer, count: int) -> NodePlan:
         offer=offer.name,
         provider=offer.provider,
         region=offer.region,
+        country=offer.country or None,
         instance=offer.instance,
         gpu=offer.gpu,
         gpus_per_node=offer.gpus_per_node,

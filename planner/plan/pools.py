@@ -13,7 +13,7 @@ from planner.physics.memory import HbmBudget, hbm_budget
 from planner.physics.types import Layout
 from planner.plan.assess import PoolLoad, PoolState, assess_models
 from planner.plan.levers import LEVERS, limited_by
-from planner.plan.schema import Engine, HbmBytes, Placement, PlanBand, Pool, Predicted, RowLoad
+from planner.plan.schema import Engine, HbmBytes, Placement, PlanBand, Pool, Predicted, RowLoad, Serving
 from planner.program.data import FleetProblem
 from planner.program.index import CAPACITY_ROWS, row_needs
 from planner.solve.outcome import Solution
@@ -132,6 +132,7 @@ def _pool(
         max_model_len=model.max_model_len,
         max_num_seqs=candidate.max_num_seqs,
         max_num_batched_tokens=model.spec.engine.max_num_batched_tokens,
+        serving=serving_of(model, shape),
         replicas=load.replicas,
         spare_replicas=spares,
         gpus=load.replicas * shape.gpus,
@@ -168,6 +169,20 @@ def _pool(
         usd_per_hour=usd_per_hour,
         limited_by=scarce,
         lever=LEVERS[scarce],
+    )
+
+
+def serving_of(model: ResolvedModel, shape: Shape) -> Serving:
+    """Return how the engine of a pool is started, beyond its layout, formats and caps."""
+    engine = model.spec.engine
+    return Serving(
+        repository=model.architecture.name if model.spec.config is None else None,
+        native_weights=model.architecture.native_format,
+        gpu_memory_utilization=engine.gpu_memory_utilization,
+        chunked_prefill=engine.chunked_prefill,
+        prefix_caching=engine.prefix_caching,
+        block_size=engine.block_size,
+        gpus_in_node=shape.layout.node_gpus or shape.layout.gpus,
     )
 
 
@@ -217,12 +232,14 @@ def _row_loads(problem: FleetProblem, draft: PoolDraft) -> tuple[float, ...]:
 def _rows(problem: FleetProblem, draft: PoolDraft) -> tuple[RowLoad, ...]:
     """Return the load of each capacity row in its own unit, over all replicas and GPUs of a pool."""
     column = problem.column(draft.candidate.name)
-    gpus = column.gpus / draft.candidate.shape.layout.attention_data  # of the GPUs that a figure stands for
+    layout = draft.candidate.shape.layout
+    # A KV pool is that of all groups, and a rate that of all stages, which a step passes one after the other.
+    pools, rates = column.gpus / layout.attention_data, column.gpus / layout.pipeline
     per_replica = (
-        ("GB", column.kv_pool_bytes * gpus / 1e9),
+        ("GB", column.kv_pool_bytes * pools / 1e9),
         ("slots", column.batch_slots),
-        ("GB/s", column.bandwidth_bytes_per_s * gpus / 1e9),
-        ("TFLOP/s", column.flops_per_s * gpus / 1e12),
+        ("GB/s", column.bandwidth_bytes_per_s * rates / 1e9),
+        ("TFLOP/s", column.flops_per_s * rates / 1e12),
         ("replicas", 1.0),
     )
     found = zip(CAPACITY_ROWS, per_replica, _row_loads(problem, draft), strict=True)

@@ -54,6 +54,22 @@ class Engine(Record):
     version: str
 
 
+class Serving(Record):
+    """How the engine of a pool is started, beyond its layout, formats and caps: what deployment files need."""
+
+    repository: str | None
+    """Repository of the model's own weights, by its catalog name; null where the spec brings a `config.json`."""
+    native_weights: str
+    """Format of the weights in that repository."""
+    gpu_memory_utilization: float
+    chunked_prefill: bool
+    prefix_caching: bool
+    block_size: int
+    """Tokens per block of the KV cache."""
+    gpus_in_node: int
+    """GPUs of one replica inside one node: fewer than it has where it spans nodes."""
+
+
 class Placement(Record):
     """Replicas of a pool at one place."""
 
@@ -126,6 +142,8 @@ class Pool(Record):
     max_model_len: int
     max_num_seqs: int
     max_num_batched_tokens: int
+    serving: Serving | None = None
+    """Absent from plans of older releases."""
     replicas: int
     """At most in any period, spares included. What else is said about the pool is about the first such period, `period`; its
     cost and what has periods of its own aside."""
@@ -182,6 +200,30 @@ class SloCheck(Record):
     """Share of the limit that is left."""
 
 
+class ApiComparison(Record):
+    """A workload on this fleet against the API that its spec names, at the rate that its money per token is computed at.
+
+    Only money is compared. The cost of the fleet is held fixed at what is planned.
+    """
+
+    name: str | None
+    cached_input_share: float
+    """Share of prompt tokens at the price of cached ones."""
+    usd_per_request: float
+    """Price of a request of mean length on the API."""
+    requests_per_s: float
+    """Mean rate, or the peak where there is no mean."""
+    usd_per_month: float
+    """What the API takes at that rate."""
+    self_hosted_usd_per_month: float
+    """Its share of all that is paid for the fleet, idle nodes included, by what it costs without them."""
+    cheaper: Literal["self", "api"]
+    break_even_requests_per_s: float
+    """Mean rate at which the API takes as much as the fleet."""
+    break_even_utilization: float
+    """That rate as a share of the most that the fleet carries, all hours grown alike; above 1 the API is always cheaper."""
+
+
 class WorkloadPlan(Record):
     """What a workload asks for and what it gets."""
 
@@ -200,6 +242,8 @@ class WorkloadPlan(Record):
     """Rate that the money per token is computed at."""
     next_step_requests_per_s: float
     """Demand, without headroom, above which this fleet no longer holds every rule: the next node is due there."""
+    api: ApiComparison | None = None
+    """What an API would cost; absent for workloads that are not compared."""
 
 
 class PriceTag(Record):
@@ -216,6 +260,8 @@ class NodePlan(Record):
     offer: str
     provider: str
     region: str
+    country: str | None = None
+    """ISO code of two letters; absent where it is not known."""
     instance: str
     gpu: str
     gpus_per_node: int
@@ -271,8 +317,18 @@ class PlanAssumption(Record):
     source: str
 
 
+class PolicyWaiver(Record):
+    """The exception that a policy has."""
+
+    reason: str
+    by: str
+    until: str
+    """Last day on which it holds."""
+    expired: bool
+
+
 class PolicyResult(Record):
-    """Outcome of one policy; `path` is its place in the spec."""
+    """Outcome of one policy. What its numbers count is part of the rule: USD per month or per million tokens, shares, days."""
 
     id: str
     rule: str
@@ -280,6 +336,13 @@ class PolicyResult(Record):
     limit: float | str | None
     actual: float | str | None
     path: str
+    """Its place in its file."""
+    at: str | None = None
+    """What has the actual value: a workload with its limit, an offer, a pool, a part of the cost; absent for the whole fleet."""
+    file: str | None = None
+    """File of the policy; absent for the spec of the plan."""
+    waiver: PolicyWaiver | None = None
+    """Its exception, whether needed or not; absent without one."""
 
 
 class Digests(Record):

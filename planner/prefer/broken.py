@@ -15,7 +15,8 @@ the load that queues bear; a loss that is not survived; batch caps of today; or 
 class Broken:
     """One thing that a fleet breaks: about which pool, offer, model, workload or key, and why in words.
 
-    `limit` and `actual` are numbers of one unit, which `metric` names for latencies (seconds), None where there are none.
+    `limit` and `actual` are numbers of one unit, which `metric` names for latencies (seconds), None where there are none. `key` is the
+    key of the spec that is in the way, where that is known, and `period` that in which it is.
     """
 
     check: Check
@@ -24,6 +25,8 @@ class Broken:
     metric: str = ""
     limit: float | None = None
     actual: float | None = None
+    key: str = ""
+    period: str = ""
 
 
 def in_words(broken: Sequence[Broken], most: int) -> tuple[str, ...]:

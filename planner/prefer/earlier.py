@@ -53,7 +53,7 @@ class EarlierPool:
     `node_gpus` is the size of all their nodes, 0 where it is not one. `max_num_seqs` and the workloads are what a candidate should
     be near to. `rates` are requests/s by workload, headroom included, where they are known. `entry` is the offer that replicas
     lie on whose nodes are not listed. `replicas` and `rates` are those at the peak; `by_period` and `rates_by_period` are by
-    period, where there are several.
+    period, where there are several. `period` is set where these are those of one.
     """
 
     name: str
@@ -69,6 +69,7 @@ class EarlierPool:
     entry: str = ""
     by_period: Mapping[str, int] = field(default_factory=dict)
     rates_by_period: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    period: str = ""
 
     @property
     def workloads(self) -> frozenset[str]:
@@ -167,12 +168,13 @@ def in_periods(fleet: EarlierFleet, parts: Sequence[InPeriod]) -> EarlierFleet:
         for pool in fleet.pools:
             replicas = pool.by_period.get(part.period.name, pool.replicas)
             is_steady = pool.model in part.steady
-            name = pool.name if is_steady else f"{pool.name} in {part.period.name}"
+            name = pool.name if is_steady else part.supply_name(pool.name)
             rates = pool.rates_by_period.get(part.period.name, pool.rates)
             if replicas and name not in pools:
                 pools[name] = replace(
                     pool,
                     name=name,
+                    period="" if is_steady else part.period.name,
                     model=part.name(pool.model),
                     replicas=pool.most if is_steady else replicas,
                     rates={part.name(w): rate for w, rate in rates.items()},

@@ -115,19 +115,20 @@ class Keeper:
         if self._other_settings(best) == 0 and self._is_running(best):
             return best
         patient = replace(self, limits=self._patient_limits())
-        found = patient._standing((best.found.table, self.table), best.solution.bound, best.solution.cost)
+        tables = (best.found.table, self.table)
+        found = patient.unchanged(tables, best.solution.bound, best.solution.cost)
         return found if isinstance(found, Fleet) else in_words(found, MOST_REASONS)
 
-    def standing(self) -> Fleet | tuple[Broken, ...]:
-        """Return the fleet that runs on today's terms, whatever others there are, or all that it breaks."""
-        if self.running.lost:
-            return self.running.lost
-        prices = {o.name: o.usd_per_node_h for o in self.problem.offers}
-        usd_per_h = sum(prices.get(name, 0.0) * count for name, count in self.running.nodes.items())
-        return self._standing((self.table,), 0.0, usd_per_h)
+    def placed(self, table: CandidateTable) -> Fleet | None:
+        """Return where the replicas that run lie on the nodes that run, as far as limits go; nothing is said of what they carry."""
+        problem = self._restricted(table, 1.0)
+        found = closest(problem, 0.0, self.limits, Rating(table, self.constants))
+        if not isinstance(found, Closest):
+            return None
+        return Fleet(Settled(table, found.problem, found.solution, [], {}), found.packing)
 
-    def _standing(self, tables: Sequence[CandidateTable], bound: float, scale: float) -> Fleet | tuple[Broken, ...]:
-        """Return the fleet that runs as one of the tables rates it, the last of them at any mix too, or what it breaks."""
+    def unchanged(self, tables: Sequence[CandidateTable], bound: float, scale: float) -> Fleet | tuple[Broken, ...]:
+        """Return the fleet that runs as one of the tables rates it, or else at any mix, or what it breaks."""
         tries = [self._as_rated(table, bound, scale) for table in tables]
         held = [found for found in tries if isinstance(found, Fleet)]
         if held:
@@ -135,7 +136,7 @@ class Keeper:
         freely = self._as_rated(self.table.at_any_mix(), bound, scale)
         if isinstance(freely, Fleet):
             return freely
-        missed = next(found for found in reversed(tries) if isinstance(found, Missed))
+        missed = next((found for found in reversed(tries) if isinstance(found, Missed)), freely)
         broken = why_not_carried(self.spec, self._restricted(self.table, scale), self.running, self.catalog)
         unknown = Broken("routing", self.spec.fleet, CUT_SHORT if missed.is_cut_short else NO_ROUTING)
         return broken or missed.broken or (unknown,)

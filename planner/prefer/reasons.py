@@ -20,6 +20,7 @@ from planner.solve.spares import fragile_pools
 from planner.spec import FleetSpec
 
 RELIABILITY = "reliability"
+COUNT = "min_replicas"
 
 
 def why_not_carried(spec: FleetSpec, problem: FleetProblem, running: Running, catalog: Catalog) -> tuple[Broken, ...]:
@@ -58,6 +59,7 @@ def _missed(table: CandidateTable, pool: str, state: PoolState) -> Iterator[Brok
     if state.overload > 1.0 + LATENCY_RTOL:
         reason = f"pool {pool}: queues grow without end at {percent(state.overload)} of its load limit"
         yield Broken("load", pool, reason, "load", 1.0, state.overload)
+        return  # latencies mean nothing then
     for (workload, key), predicted_s in sorted(state.latency_s.items()):
         limit_s = table.workloads[workload].spec.slo[key]
         if predicted_s > limit_s * (1.0 + LATENCY_RTOL):
@@ -71,11 +73,12 @@ def _missed(table: CandidateTable, pool: str, state: PoolState) -> Iterator[Brok
 def _limits(spec: FleetSpec, problem: FleetProblem, solution: Solution, catalog: Catalog) -> Iterator[Broken]:
     """Yield the limits on money, hardware and shapes that the fleet breaks; those of reliability are about what it carries."""
     for limit in program_limits(spec, problem, catalog):
-        if RELIABILITY not in limit.place and limit.breaks(problem, solution):
+        is_about_losses = RELIABILITY in limit.place and limit.place[-1] != COUNT
+        if not is_about_losses and limit.breaks(problem, solution):
             needed = limit.needed(problem, solution)[0]
             key = limit.key(spec)
             reason = f"{key} is {limit.text(limit.value)}, and the fleet takes {limit.text(needed)}"
-            yield Broken("limit", key, reason, "", limit.value, needed)
+            yield Broken("limit", key, reason, "", limit.value, needed, key)
 
 
 def _demand(problem: FleetProblem, replicas: Mapping[str, int], running: Running) -> Iterator[Broken]:
@@ -93,7 +96,7 @@ def _demand(problem: FleetProblem, replicas: Mapping[str, int], running: Running
                 Broken(
                     "demand",
                     w,
-                    f"workload {w} of model {rule.model}: no pool can serve it within its limits",
+                    f"workload {w} of model {rule.model}: no pool can serve it, within its limits and on nodes that it may use",
                     "share",
                     1.0,
                     0.0,
@@ -138,5 +141,5 @@ def in_words_of_periods(reason: str, periods: Sequence[str]) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share in percent, to three digits."""
-    return f"{100.0 * share:.3g} %"
+    """Write a share in percent, to three digits and without an exponent."""
+    return f"{float(f'{100.0 * share:.3g}'):,.12g} %"

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from planner.diagnostics import Diagnostic, Span
+
+if TYPE_CHECKING:  # it loads the solver, which a plan alone does not need
+    from planner.study import Study
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table; numbers stand to the right."""
+    """A column of a table; numbers stand to the right. `is_key` marks cells that are keys of the spec."""
 
     title: str
     is_number: bool = False
+    is_key: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,10 +52,11 @@ Block = Table | Lines | Excerpt
 
 @dataclass(frozen=True)
 class Origin:
-    """The spec that a plan was made from: where its keys stand, and its lines by path."""
+    """The spec that a plan was made from: where its keys stand, its lines by path, and what it adds to the plan, if asked for."""
 
     locate: Callable[[str], Span | None]
     sources: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    study: Study | None = None
 
 
 def texts(*titles: str) -> tuple[Column, ...]:
@@ -61,3 +67,8 @@ def texts(*titles: str) -> tuple[Column, ...]:
 def numbers(*titles: str) -> tuple[Column, ...]:
     """Return columns of numbers."""
     return tuple(Column(title, is_number=True) for title in titles)
+
+
+def keys(*titles: str) -> tuple[Column, ...]:
+    """Return columns of keys of the spec."""
+    return tuple(Column(title, is_key=True) for title in titles)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.plan.schema import Plan, Pool, RowLoad
 from planner.report import figures
-from planner.report.content import Block, Lines, Table, numbers, texts
+from planner.report.content import Block, Lines, Table, keys, numbers, texts
 from planner.report.sections.pools import period_of, period_title
 
 if TYPE_CHECKING:  # these load the solver, which a plan alone does not need
@@ -34,6 +34,8 @@ _TIME = "Replica time: what the latency limits leave of a replica, queueing incl
 _GROWTH = "Next node: demand of this workload, the others as planned, above which the fleet no longer holds every rule."
 _ALIKE = "Growth is that of all hours alike; the period with least room decides."
 _WITHIN = "within the gap"
+PRICE_CHANGE = 0.10
+_PRICES = "Of the fleet as it is: the best fleet at those prices costs no more than that. What is paid already does not change."
 
 
 def scarcity(plan: Plan) -> list[Block]:
@@ -119,7 +121,7 @@ def _answer(answer: Answer, usd_per_hour: float) -> str:
 
 def sensitivities(found: Sequence[Sensitivity]) -> list[Block]:
     """Return what each change of the spec would cost."""
-    columns = texts("Change", "Key", "From", "To") + numbers("Fleet then, $/h", "Difference, $/h")
+    columns = texts("Change") + keys("Key") + texts("From", "To") + numbers("Fleet then, $/h", "Difference, $/h")
     rows = tuple(
         (
             figures.visible(s.name),
@@ -136,6 +138,26 @@ def sensitivities(found: Sequence[Sensitivity]) -> list[Block]:
         f"{_WITHIN.capitalize()}: the proofs of both fleets leave room for the whole difference.",
     )
     return [Table("What a change would cost", columns, rows, notes)]
+
+
+def prices(plan: Plan) -> list[Block]:
+    """Return what the fleet as it is costs more or less when the price of one offer changes; nothing is planned anew."""
+    if plan.objective is None or not plan.nodes:
+        return []
+    hours = sum(period.hours_per_month for period in plan.periods)
+    columns = texts("Offer", "Term") + numbers("$/h", "Share", "Fleet $/h", "Fleet $/month")
+    rows = tuple(
+        (
+            figures.visible(n.offer),
+            figures.visible(n.term),
+            figures.amount(n.usd_per_hour),
+            figures.share(n.usd_per_hour / plan.objective.usd_per_hour) if plan.objective.usd_per_hour else "-",
+            f"±{figures.amount(PRICE_CHANGE * n.usd_per_hour)}",
+            f"±{figures.amount(PRICE_CHANGE * n.usd_per_hour * hours)}",
+        )
+        for n in plan.nodes
+    )
+    return [Table(f"If the price of one offer changes by {figures.share(PRICE_CHANGE)}", columns, rows, (_PRICES,))]
 
 
 def _difference(found: Sensitivity) -> str:

@@ -83,7 +83,9 @@ def listed(words: Iterable[str], most: int = 6) -> str:
 
 
 def visible(text: str) -> str:
-    """Return a user's text on one line, without characters that move the cursor or reorder the line."""
-    return "".join(
-        " " if c in "\n\t" else "�" if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp") else c for c in text
-    )
+    """Return a user's text on one line, without characters that move the cursor, reorder the line or cannot be written."""
+    return "".join(" " if c in "\n\t" else "�" if _is_unseen(c) else c for c in text)
+
+
+def _is_unseen(character: str) -> bool:
+    return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") or character in "\ufffe\uffff"

@@ -7,10 +7,15 @@ from collections.abc import Sequence
 
 from planner.plan.schema import Plan
 from planner.report.content import Block, Excerpt, Origin, Table
-from planner.report.diagnostics import render_full
+from planner.report.diagnostics.full import render_full
 from planner.report.sections import blocks
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&#])")
+_ACTIVE = re.compile(r"@(?=\w)|#(?=\d)|\bGH-(?=\d)|:(?=//)|\bwww(?=\.)", re.IGNORECASE)
+"""What platforms turn into mentions, references and links even after a backslash: they look at the text that is shown."""
+_INERT = "<!-- -->"
+_BULLET = re.compile(r"^[+-](?=\s)")
+"""What would make an item of a list of a line."""
 _BACKTICKS = re.compile(r"`+")
 _SHORTEST_FENCE = 3
 
@@ -28,8 +33,8 @@ def render_blocks(content: Sequence[Block]) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return text that Markdown shows as it is."""
-    return _SPECIAL.sub(r"\\\1", text)
+    """Return text that Markdown shows as it is, and that calls nobody: a comment, which is not shown, parts what would."""
+    return _ACTIVE.sub(rf"\g<0>{_INERT}", _SPECIAL.sub(r"\\\1", text))
 
 
 def _block(block: Block, heading: str) -> str:
@@ -43,7 +48,7 @@ def _block(block: Block, heading: str) -> str:
 
 def _list(lines: tuple[str, ...]) -> str:
     if len(lines) == 1:
-        return escaped(lines[0])
+        return _BULLET.sub(r"\\\g<0>", escaped(lines[0]))
     return "\n".join(f"- {escaped(line)}" for line in lines)
 
 

@@ -9,12 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from planner.report.figures import number, share
+from planner.report.figures import number, share, visible
 
 SCHEMA_VERSION = 1
 TABLE_DIGITS = 6
 DATA_DIGITS = 12
 """Significant digits of JSON and CSV: enough for any figure here, and below the noise of the last bits."""
+
+FORMULA_STARTS = (*"=+-@\t\r\n", *"\uff1d\uff0b\uff0d\uff20")
+"""Spreadsheets take cells that start so for formulas, some also where the signs are the full-width ones."""
 
 SHARE = "_share"
 """End of a key whose value is a share of one; people read it in percent."""
@@ -55,6 +58,11 @@ def as_csv(rows: Sequence[Row]) -> str:
         writer.writerow(rows[0])
     writer.writerows([_field(value) for value in row.values()] for row in rows)
     return file.getvalue()
+
+
+def safe_cell(cell: str) -> str:
+    """Return a cell on one line that no spreadsheet runs as a formula."""
+    return visible(f"'{cell}" if cell.startswith(FORMULA_STARTS) else cell)
 
 
 def title(key: str) -> str:

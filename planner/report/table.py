@@ -13,7 +13,7 @@ from rich.text import Text
 
 from planner.plan.schema import Plan
 from planner.report.content import Block, Excerpt, Lines, Origin, Table
-from planner.report.diagnostics import render_full
+from planner.report.diagnostics.full import render_full
 from planner.report.sections import blocks
 
 PROSE_WIDTH = 120

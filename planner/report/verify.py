@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from planner.report import figures
 from planner.report.content import Block, Lines, Table, numbers, texts
 from planner.report.explain import signed
-from planner.report.sections.notes import policy_table
+from planner.report.sections.infeasible import infeasible
+from planner.report.sections.policies import policy_table
 from planner.report.sections.preferred import DIGEST_SHOWN, change_row
 from planner.report.sections.workloads import metric_name
 from planner.review.verification import BrokenLimit, Repair, Verification, VerifiedLimit, VerifiedWorkload
@@ -18,6 +20,8 @@ _STALE = {
     "calibration": "the calibration of speed was changed since",
 }
 VISIBLE_USD = 0.5
+Item = TypeVar("Item")
+_ORDER = ("supply", "limit", "settings", "demand", "load", "latency", "loss", "routing")
 _AS_SHARED = (
     "Now: with today's demand in the shares of it that each pool has in the plan. -: queues would grow without end, or "
     "nothing is known of it."
@@ -30,9 +34,11 @@ def blocks(found: Verification) -> list[Block]:
         _verdict(found),
         _broken(found),
         _latency(found),
-        policy_table(found.policies),
+        policy_table("Policies", found.policies),
         _repair(found),
     ]
+    if found.repair is not None and found.repair.infeasible is not None:
+        parts += infeasible(found.repair.infeasible, None)
     return [part for part in parts if part is not None]
 
 
@@ -46,7 +52,7 @@ def verdict(found: Verification) -> str:
 
 
 def _verdict(found: Verification) -> Block:
-    return Lines("", (f"{verdict(found)}.", *_facts(found)))
+    return Lines(verdict(found), tuple(_facts(found)))
 
 
 def _facts(found: Verification) -> Iterator[str]:
@@ -75,14 +81,15 @@ def _broken(found: Verification) -> Block | None:
     if not found.broken:
         return None
     columns = texts("Broken", "Of") + numbers("Is", "Limit") + texts("In the spec", "Why")
-    return Table("What no longer holds", columns, tuple(_broken_row(b) for b in found.broken))
+    broken = sorted(found.broken, key=lambda b: _ORDER.index(b.check))
+    return Table("What no longer holds", columns, tuple(map(_broken_row, broken)))
 
 
 def _broken_row(broken: BrokenLimit) -> tuple[str, ...]:
     place = "" if broken.place is None else f"{broken.place.path}:{broken.place.line}"
     return (
         broken.check if broken.metric is None or broken.check != "latency" else metric_name(broken.metric),
-        figures.visible(broken.subject),
+        figures.visible(broken.subject if broken.period is None else f"{broken.subject} in {broken.period}"),
         _quantity(broken, broken.actual),
         _quantity(broken, broken.limit),
         figures.visible(place or broken.key),
@@ -110,7 +117,7 @@ def _latency(found: Verification) -> Block | None:
 def _limit_row(workload: VerifiedWorkload, limit: VerifiedLimit) -> tuple[str, ...]:
     return (
         figures.visible(workload.name),
-        then_now(workload.planned_requests_per_s, workload.demand_requests_per_s),
+        then_now(workload.planned_requests_per_s, workload.demand_requests_per_s, figures.number),
         metric_name(figures.visible(limit.metric)),
         _seconds(limit.planned_s),
         _seconds(limit.planned_limit_s),
@@ -121,9 +128,9 @@ def _limit_row(workload: VerifiedWorkload, limit: VerifiedLimit) -> tuple[str, .
     )
 
 
-def then_now(then: float | None, now: float | None) -> str:
-    """Return a figure that may have changed: `12`, `12 -> 14`, `- -> 3`."""
-    before, after = ("-" if value is None else figures.number(value) for value in (then, now))
+def then_now(then: Item | None, now: Item | None, text: Callable[[Item], str]) -> str:
+    """Return what may have changed as text: `12`, `12 -> 14`, `- -> 3`."""
+    before, after = ("-" if value is None else text(value) for value in (then, now))
     return before if before == after else f"{before} -> {after}"
 
 
@@ -148,11 +155,10 @@ def _repair(found: Verification) -> Block | None:
 
 def _repair_notes(repair: Repair) -> Iterator[str]:
     if repair.usd_per_month is None:
-        yield "No fleet that satisfies the spec was found; `planner solve` says what is in the way."
-        yield from (f"{figures.visible(line)}." for reason in repair.reasons for line in reason.splitlines())
+        yield "No fleet that satisfies the spec was found."
         return
     delta = repair.usd_per_month_delta
     against = "" if delta is None else f", {signed(delta)} against what runs"
     unproven = "" if repair.status == "solved" else " It is not proven."
     yield f"The repaired fleet costs {figures.usd(repair.usd_per_month)} per month{against}.{unproven}"
-    yield "`planner solve SPEC --prefer PLAN` plans it."
+    yield "Found to 2 %, or the gap of the spec; `planner solve SPEC --prefer PLAN` plans it to that gap."

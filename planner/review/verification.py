@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Literal
 
 from planner.plan.record import Record
-from planner.plan.schema import PolicyResult, PreferredChange, Status
+from planner.plan.schema import InfeasibleReport, PolicyResult, PreferredChange, Status
 
 
 class Place(Record):
-    """Where a spec has a key; lines and columns count from 1."""
+    """Where a spec has a key; lines and columns count from 1, `end_column` is exclusive."""
 
     path: str
     line: int
     column: int
+    end_column: int
 
 
 class Stale(Record):
@@ -31,6 +32,8 @@ class BrokenLimit(Record):
     """Kind of what is broken: supply, limit, demand, latency, load, loss, settings, routing."""
     subject: str
     """Pool, offer, model, workload or key that it is about."""
+    period: str | None = None
+    """Period in which it is broken, where demand is hourly."""
     reason: str
     key: str
     """Key of the spec that asks for it."""
@@ -76,7 +79,8 @@ class Repair(Record):
     usd_per_month_delta: float | None
     """Against what the fleet that runs costs today."""
     changes: tuple[PreferredChange, ...] = ()
-    reasons: tuple[str, ...] = ()
+    infeasible: InfeasibleReport | None = None
+    """Why there is none, and what would make one."""
 
 
 class Verification(Record):
@@ -99,6 +103,7 @@ class Verification(Record):
     """Of the nodes that run, at today's prices; null where some of them have none."""
     planned_usd_per_month: float | None
     policies: tuple[PolicyResult, ...] = ()
+    """Not evaluated for a fleet that breaks something else."""
     repair: Repair | None = None
     """Absent where the fleet holds, or none was asked for."""
 

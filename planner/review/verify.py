@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner import __version__
 from planner.diagnostics import Span
 from planner.pipeline import Options, Prepared, Stood, make_plan, stand
-from planner.plan.schema import Plan, SloCheck, WorkloadPlan
+from planner.plan.schema import Plan, PolicyResult, SloCheck, WorkloadPlan
+from planner.policy import placed
 from planner.prefer.broken import Broken
 from planner.review.verification import (
     BrokenLimit,
@@ -23,6 +24,8 @@ from planner.spec import FleetSpec, WorkloadSpec
 from planner.spec.keys import locate
 
 DEPLOYED = "deployed"
+REPAIR_GAP = 0.02
+"""Proven distance from the best fleet that is enough to say what a repair costs."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +42,11 @@ def verify(prepared: Prepared, subject: Subject, options: Options, *, repairs: b
     `options.prefer` is the plan of the subject. Raises what `stand` raises.
     """
     stood = stand(prepared, options)
-    policies = stood.plan.policies if stood.plan is not None else ()
+    policies = stood.plan.policies if stood.plan is not None else _unjudged(prepared, options)
     repair = None
     if stood.plan is None and repairs:
-        repair = _repair(make_plan(prepared, options), stood.usd_per_month)
+        rough = replace(options, gap=max(REPAIR_GAP, prepared.spec.planning.gap))
+        repair = _repair(make_plan(prepared, rough), stood.usd_per_month)
     return Verification(
         fleet=prepared.spec.fleet,
         subject=subject.name,
@@ -62,7 +66,26 @@ def verify(prepared: Prepared, subject: Subject, options: Options, *, repairs: b
 
 def place_of(span: Span | None) -> Place | None:
     """Return a place as records have it."""
-    return None if span is None else Place(path=span.path, line=span.line, column=span.column)
+    if span is None:
+        return None
+    return Place(path=span.path, line=span.line, column=span.column, end_column=span.end_column)
+
+
+def _unjudged(prepared: Prepared, options: Options) -> tuple[PolicyResult, ...]:
+    """Return the policies as not evaluated: there is no plan that they could be about."""
+    every = (*placed(prepared.spec.policies), *options.policies)
+    return tuple(
+        PolicyResult(
+            id=p.policy.label,
+            rule=p.policy.rule,
+            outcome="not_evaluated",
+            limit=None,
+            actual=None,
+            path=p.path,
+            file=p.file,
+        )
+        for p in every
+    )
 
 
 def _usd_per_month(plan: Plan | None) -> float | None:
@@ -77,7 +100,7 @@ def _repair(plan: Plan, paid: float | None) -> Repair:
         usd_per_month=cost,
         usd_per_month_delta=None if cost is None or paid is None else cost - paid,
         changes=() if preferred is None else preferred.changes,
-        reasons=(plan.infeasible.reason,) if plan.infeasible is not None else (),
+        infeasible=plan.infeasible,
     )
 
 
@@ -86,6 +109,7 @@ def _broken(prepared: Prepared, broken: Broken) -> BrokenLimit:
     return BrokenLimit(
         check=broken.check,
         subject=broken.subject,
+        period=broken.period or None,
         reason=broken.reason,
         key=key,
         metric=broken.metric or None,
@@ -96,10 +120,10 @@ def _broken(prepared: Prepared, broken: Broken) -> BrokenLimit:
 
 
 def _key(spec: FleetSpec, broken: Broken) -> str:
-    """Return the key of the spec that asks for what is broken; a `limit` names its key itself."""
-    subject = broken.subject.partition(" in ")[0]  # in a period
-    if broken.check == "limit":
-        return broken.subject
+    """Return the key of the spec that asks for what is broken."""
+    subject = broken.subject
+    if broken.key:
+        return broken.key
     if broken.check == "latency":
         return f"workloads.{subject}.slo.{broken.metric}"
     if subject in spec.workloads:
@@ -108,7 +132,7 @@ def _key(spec: FleetSpec, broken: Broken) -> str:
         return "reliability" if spec.models[subject].reliability is None else f"models.{subject}.reliability"
     if subject in spec.models:
         return f"models.{subject}"
-    return "supply.offers" if broken.check == "supply" else "workloads"
+    return "workloads"
 
 
 def _stale(plan: Plan | None, stood: Stood) -> Iterator[Stale]:

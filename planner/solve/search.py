@@ -240,7 +240,8 @@ class Search:
         if self.is_open(aim):
             self._choose(aim)
             for model, block in self.blocks.items():
-                self.plans[model] += [p for p in block.simple_plans(self.prices) if p not in self.plans[model]]
+                known = self.plans.setdefault(model, [])
+                known += [p for p in block.simple_plans(self.prices) if p not in known]
         return bound
 
     def _is_served(self, model: str, aim: Aim) -> bool:

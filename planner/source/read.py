@@ -1,25 +1,26 @@
-"""Reading a source from a file or from standard input, without ever holding more than the limit."""
+"""From the bytes of a source to its text."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 from planner.diagnostics import Diagnostic
+from planner.source.files import FilePath
 from planner.source.parse import MAX_SOURCE_BYTES, too_large
 from planner.source.text import decode, split_lines, without_byte_order_mark
-
-STANDARD_INPUT = "-"
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file that was read: its name for messages, and its text or why it has none."""
+    """A file that was read: its name for messages, and its text or why it has none.
+
+    `file` is where it lies, None where that is at `path` on disk, or nowhere.
+    """
 
     path: str
     text: str | None
     diagnostics: tuple[Diagnostic, ...] = ()
+    file: FilePath | None = None
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -27,23 +28,11 @@ class Source:
         return split_lines(without_byte_order_mark(self.text or ""))
 
 
-def read_source(path: str, name: str | None = None) -> Source:
-    """Read a file, or standard input for `-`. `name` replaces the path in messages.
-
-    Raises OSError when the path cannot be opened; what is inside only leads to diagnostics.
-    """
-    shown = name or ("<stdin>" if path == STANDARD_INPUT else path)
-    data = _read_bytes(path)
+def source_of(data: bytes, path: str, file: FilePath | None = None) -> Source:
+    """Return the source with these bytes, which messages call `path`. What is wrong with them only leads to diagnostics."""
     if len(data) > MAX_SOURCE_BYTES:
-        return Source(shown, None, (too_large(shown),))
-    text = decode(data, shown)
+        return Source(path, None, (too_large(path),), file)
+    text = decode(data, path)
     if isinstance(text, Diagnostic):
-        return Source(shown, None, (text,))
-    return Source(shown, text)
-
-
-def _read_bytes(path: str) -> bytes:
-    if path == STANDARD_INPUT:
-        return sys.stdin.buffer.read(MAX_SOURCE_BYTES + 1)
-    with Path(path).open("rb") as file:
-        return file.read(MAX_SOURCE_BYTES + 1)
+        return Source(path, None, (text,), file)
+    return Source(path, text, (), file)

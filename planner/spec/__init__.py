@@ -7,6 +7,7 @@ from planner.spec.load import LoadedSpec, load_spec
 from planner.spec.model import EngineSpec, ModelSpec, ParallelismSpec, PreferSpec
 from planner.spec.planning import PlanningSpec
 from planner.spec.policies import PolicySpec, WaiveSpec
+from planner.spec.policy_file import LoadedPolicies, is_policy_file, load_policies
 from planner.spec.reliability import ReliabilitySpec
 from planner.spec.selector import Selector
 from planner.spec.supply import OfferSpec, SupplySpec
@@ -20,6 +21,7 @@ __all__ = [
     "LengthSpec",
     "LimitRuleSpec",
     "LimitsSpec",
+    "LoadedPolicies",
     "LoadedSpec",
     "ModelSpec",
     "OfferSpec",
@@ -37,5 +39,7 @@ __all__ = [
     "TrafficSpec",
     "WaiveSpec",
     "WorkloadSpec",
+    "is_policy_file",
+    "load_policies",
     "load_spec",
 ]

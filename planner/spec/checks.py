@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 from planner.diagnostics import Diagnostic, Severity, Span
@@ -10,6 +11,7 @@ from planner.physics.lengths import is_surely_within, joint_share_above
 from planner.source import Document, YamlPath, nearest
 from planner.spec.fields import is_name
 from planner.spec.fleet import FleetSpec
+from planner.spec.readers import LONGEST_TEXT
 from planner.spec.refuse import quoted
 from planner.spec.vocabulary import DEFAULT_MAX_MODEL_LEN_TOKENS, SPOT
 from planner.spec.workload import WorkloadSpec
@@ -33,6 +35,11 @@ def check_names(data: Mapping[str, Any], document: Document) -> Iterator[Diagnos
     yield from _check_models_exist(named, _mapping(document.data.get("models")), document)
     supply = _mapping(data.get("supply"))
     yield from _check_repeats(supply.get("offers"), ("supply", "offers"), "name", "offer", document)
+    yield from check_policy_names(data, document)
+
+
+def check_policy_names(data: Mapping[str, Any], document: Document) -> Iterator[Diagnostic]:
+    """Check that policies of one file have names of their own."""
     yield from _check_repeats(data.get("policies"), ("policies",), "id", "policy", document)
 
 
@@ -47,6 +54,7 @@ def check_plausibility(spec: FleetSpec, span: Callable[..., Span]) -> Iterator[D
         yield from _check_daily_tokens(name, workload, span)
         yield from _check_truncation(name, workload, spec, span)
     yield from _check_deployed_offers(spec, span)
+    yield from _check_policy_workloads(spec, span)
     if any(workload.spot is not None for workload in spec.workloads.values()):
         return
     for index, offer in enumerate(spec.supply.offers):
@@ -70,8 +78,15 @@ def _check_own_names(section: str, named: Mapping[str, Any], document: Document)
                 "spec/bad-text",
                 f"{quoted(name)} cannot be a name",
                 document.span((section, name), key=True),
-                label="use letters, digits, spaces and . _ : / + @ -",
+                label=_name_rule(name),
             )
+
+
+def _name_rule(name: str) -> str:
+    """Say what a name that is none has to be."""
+    if len(name) > LONGEST_TEXT:
+        return f"use up to {LONGEST_TEXT} characters"
+    return "start with a letter, a digit or _, and go on with letters, digits, spaces and . _ : / + @ -"
 
 
 def _check_models_named(models: Mapping[str, Any], document: Document) -> Iterator[Diagnostic]:
@@ -127,6 +142,20 @@ def _check_deployed_offers(spec: FleetSpec, span: Callable[..., Span]) -> Iterat
                 label=f"did you mean `{close}`?" if close else "",
                 help=(f"offers here: {', '.join(labels[:10])}",),
             )
+
+
+def _check_policy_workloads(spec: FleetSpec, span: Callable[..., Span]) -> Iterator[Diagnostic]:
+    for index, policy in enumerate(spec.policies):
+        for position, name in enumerate(policy.workloads):
+            if not any(fnmatchcase(workload, name) for workload in spec.workloads):
+                close = nearest(name, spec.workloads)
+                yield Diagnostic(
+                    "spec/unknown-workload",
+                    f"{quoted(name)} matches no workload of this spec",
+                    span(("policies", index, "workloads", position)),
+                    label=f"did you mean `{close}`?" if close else "",
+                    help=(f"workloads here: {', '.join(list(spec.workloads)[:10])}",),
+                )
 
 
 def _check_repeats(items: object, path: YamlPath, key: str, what: str, document: Document) -> Iterator[Diagnostic]:

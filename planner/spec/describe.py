@@ -66,6 +66,10 @@ class _Finding:
         """The value that was refused."""
         return self.details["input"]
 
+    def name_of(self, path: YamlPath) -> str:
+        """Name a mapping of the document for a message."""
+        return _name(path) if path else self.root.TITLE
+
     def section(self) -> type[Section] | None:
         """Return the class of the mapping that holds the path."""
         found: Any = self.root
@@ -100,7 +104,7 @@ def _unknown_key(finding: _Finding) -> Diagnostic:
     parent, key = finding.path[:-1], str(finding.path[-1])
     section = finding.section()
     legal = section.legal_keys() if section else ()
-    found = unknown_key(key, parent, legal, _name(parent), finding.document)
+    found = unknown_key(key, parent, legal, finding.name_of(parent), finding.document)
     advice = section.FOREIGN_KEYS.get(key) if section else None
     return found if advice is None else replace(found, label=advice(finding.input))
 
@@ -109,7 +113,7 @@ def _missing(finding: _Finding) -> Diagnostic:
     parent = finding.document.trim(finding.path[:-1])
     return Diagnostic(
         "spec/missing-key",
-        f"{_name(parent)} lacks `{finding.path[-1]}`",
+        f"{finding.name_of(parent)} lacks `{finding.path[-1]}`",
         finding.document.span(parent, key=True),
         label=f"add `{finding.path[-1]}`",
     )

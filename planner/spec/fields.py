@@ -56,6 +56,7 @@ Count = Annotated[int, Quantity("count", maximum=1e6, whole=True, bounds="from 0
 PositiveCount = Annotated[int, Quantity("count", minimum=1, maximum=1e6, whole=True, bounds="from 1 to 1M")]
 Money = Annotated[float, Quantity("money", maximum=1e15, bounds="at most 1e15 USD")]
 MoneyPerMonth = Annotated[float, Quantity("money_per_month", maximum=1e15, bounds="at most 1e15 USD/month")]
+MoneyPerMtok = Annotated[float, Quantity("money_per_mtok", maximum=1e9, bounds="at most 1e9 USD/Mtok")]
 Power = Annotated[float, Quantity("power", maximum=1e12, bounds="at most 1e12 W")]
 ElectricityPrice = Annotated[float, Quantity("price_per_kwh", maximum=100.0, bounds="at most 100 USD/kWh")]
 Increase = Annotated[float, Quantity("change", maximum=10.0, bounds="from 0 % to 1000 %")]

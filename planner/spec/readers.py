@@ -16,10 +16,13 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from planner.source import nearest
 from planner.spec.refuse import UNSEEN, mistake, not_supported_yet, quoted
 from planner.spec.vocabulary import SPEC_VERSION
-from planner.units import DIMENSIONS, Price, UnitError, parse_price, parse_quantity
+from planner.units import DIMENSIONS, Dimension, Price, UnitError, parse_price, parse_quantity
 
 LONGEST_TEXT = 300
 """Most characters of a name or line of text."""
+
+UNITS = "x-units"
+"""Key of a quantity's schema for the sentence on its units, which goes into the description of the field."""
 
 KNOWN_WORDS = "known: "
 """Starts the help line that lists a closed set of words."""
@@ -74,11 +77,11 @@ class Quantity(Scalar):
         dimension = DIMENSIONS[self.dimension]
         texts = {"type": "string", "pattern": _pattern(self.dimension), "examples": [dimension.example]}
         if dimension.bare is None:
-            return texts
+            return texts | {UNITS: _units(dimension)}
         number: _JsonSchema = {"type": "integer" if self.whole else "number"}
-        number["minimum"] = self.minimum if self.above is None else self.above
+        number |= {"minimum": self.minimum} if self.above is None else {"exclusiveMinimum": self.above}
         number |= {} if self._top() is None else {"maximum": self._top()}
-        return {"anyOf": [number, texts]}
+        return {"anyOf": [number, texts], UNITS: _units(dimension)}
 
     def _is_outside(self, amount: float) -> bool:
         too_low = amount < self.minimum or (self.above is not None and amount <= self.above)
@@ -209,7 +212,9 @@ class HardwarePrice(Scalar):
             raise _bad_quantity(error) from error
 
     def json_schema(self) -> _JsonSchema:
-        return {"type": "string", "pattern": _pattern("price"), "examples": ["1.10 USD/gpu/h", "8.80 USD/node/h"]}
+        examples = ["1.10 USD/gpu/h", "8.80 USD/node/h"]
+        units = _units(DIMENSIONS["price"])
+        return {"type": "string", "pattern": _pattern("price"), "examples": examples, UNITS: units}
 
 
 @dataclass(frozen=True)
@@ -234,6 +239,13 @@ def _bad_quantity(error: UnitError, bounds: str = "") -> PydanticCustomError:
 
 def _kind(value: object) -> str:
     return "true/false value" if isinstance(value, bool) else "number"
+
+
+def _units(dimension: Dimension) -> str:
+    """Return the sentence on the units of a dimension, empty for counts."""
+    written = ", ".join(dimension.units)
+    share = "; a bare 1 is 100 %" if dimension.bare is not None else ""
+    return f"Unit{'s' if len(dimension.units) > 1 else ''}: {written}{share}." if written else ""
 
 
 def _pattern(dimension: str) -> str:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import ast
 import inspect
-import json
 import textwrap
 from itertools import pairwise
 from typing import Any
 
 from planner.spec.fleet import FleetSpec
 from planner.spec.lengths import LengthSpec
+from planner.spec.readers import UNITS
 from planner.spec.section import Section
 from planner.spec.traffic import RateSpec
 
@@ -27,7 +27,7 @@ _Schema = dict[str, Any]
 def spec_schema() -> _Schema:
     """Return the JSON schema of a spec as plain data."""
     generated = FleetSpec.model_json_schema(by_alias=True)
-    classes = {section.__name__: section for section in Section.__subclasses__()}
+    classes = {section.__name__: section for section in _below(Section)}
     raw = generated.pop("$defs")
     definitions = {name: _clean(_described(schema, classes[name])) for name, schema in raw.items()}
     for name, key in _SHORT_FORMS.items():
@@ -38,20 +38,26 @@ def spec_schema() -> _Schema:
     return schema
 
 
-def spec_schema_text() -> str:
-    """Return the schema as the text of `fleet.schema.json`."""
-    return json.dumps(spec_schema(), indent=2, ensure_ascii=False) + "\n"
-
-
 def _described(schema: _Schema, section: type[Section]) -> _Schema:
     """Add the sentence under each field. Read here and not by pydantic, which would do it at every start."""
-    texts = _field_texts(section)
+    texts = field_texts(section)
     fields = {field.alias or name: texts[name] for name, field in section.model_fields.items()}
     properties = {key: {"description": fields[key]} | value for key, value in schema["properties"].items()}
     return schema | {"properties": properties}
 
 
-def _field_texts(section: type[Section]) -> dict[str, str]:
+def _below(section: type[Section]) -> list[type[Section]]:
+    """Return all sections of the grammar that build on one."""
+    return [found for own in section.__subclasses__() for found in (own, *_below(own))]
+
+
+def field_texts(section: type[Section]) -> dict[str, str]:
+    """Return the sentence under each field, those of the sections that it builds on first."""
+    bases = [base for base in reversed(section.__mro__) if issubclass(base, Section)]
+    return {name: text for base in bases for name, text in _own_texts(base).items()}
+
+
+def _own_texts(section: type[Section]) -> dict[str, str]:
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(section))).body
     body = definition.body if isinstance(definition, ast.ClassDef) else []
     texts: dict[str, str] = {}
@@ -68,13 +74,24 @@ def _clean(node: Any) -> Any:
         return [_clean(item) for item in node]
     if not isinstance(node, dict):
         return node
-    dropped = {"title"} if isinstance(node.get("title"), str) else set()
+    dropped = {UNITS} | ({"title"} if isinstance(node.get("title"), str) else set())
     if isinstance(node.get("default"), dict) or node.get("default", ...) is None:
         dropped.add("default")
     copy = {key: _clean(value) for key, value in node.items() if key not in dropped}
+    if "properties" in node:
+        copy["properties"] = {
+            key: _with_units(copy["properties"][key], field) for key, field in node["properties"].items()
+        }
     if copy.get("additionalProperties") is False and "properties" in copy:
         copy["patternProperties"] = _EXTENSION_KEYS
     return _without_reference_siblings(_without_null(copy))
+
+
+def _with_units(described: _Schema, field: _Schema) -> _Schema:
+    """Say in the description of a field in which units it is written."""
+    choices = [field, *field.get("anyOf", ()), field.get("items"), field.get("additionalProperties")]
+    units = next((choice[UNITS] for choice in choices if isinstance(choice, dict) and choice.get(UNITS)), "")
+    return described | {"description": f"{described['description']} {units}"} if units else described
 
 
 def _without_null(schema: _Schema) -> _Schema:

@@ -14,6 +14,9 @@ class Section(BaseModel):
     FOREIGN_KEYS: ClassVar[Mapping[str, Callable[[object], str]]] = {}
     """Keys of other tools that people write here, with the advice to give."""
 
+    TITLE: ClassVar[str] = "the spec"
+    """What a file that holds nothing but this section is called in messages."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     @model_validator(mode="before")

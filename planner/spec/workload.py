@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
+from planner.spec.api import ApiSpec
 from planner.spec.fields import Bool, Duration, Line, PositiveShare
 from planner.spec.readers import OneOf, Planned
 from planner.spec.section import Section
@@ -65,8 +66,8 @@ class WorkloadSpec(Section):
     """Allows spot nodes; without it, none of them serves this workload."""
     deadline: Annotated[None, Planned("`deadline`")] = None
     """Not supported yet."""
-    compare_api: Annotated[None, Planned("`compare_api`")] = None
-    """Not supported yet."""
+    compare_api: ApiSpec | None = None
+    """Prices of an API to compare the cost of the fleet with."""
     growth: Annotated[None, Planned("`growth`")] = None
     """Not supported yet."""
     images: Annotated[None, Planned("`images`")] = None

@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 from latency_cases import Case, achievable, pairs
 
-from planner.physics.latency import largest_batch, percentile
+from planner.physics.latency import AtBatch, largest_batch
 
 REQUESTS = 12_000
 SEED = 11
@@ -22,7 +22,7 @@ def cells() -> list[tuple[Case, str, float]]:
     for (prompt, output), spread, replicas, slots in product(shapes, (0.5, 1.0), (1, 4), (64, 128)):
         case = Case(prompt, output, spread, replicas, slots)
         for metric, multiple in (("ttft", 3.0), ("tpot", 2.0)):
-            idle = percentile(pairs(case), np.array([0.0]), metric, 0.95, halved=False)[0]
+            idle = AtBatch.of(pairs(case), np.array([0.0])).percentile(metric, 0.95, halved=False)[0]
             found.append((case, metric, max(multiple * idle, 0.1 if metric == "ttft" else 0.0)))
     return found
 

@@ -75,7 +75,7 @@ def cost(problem: FleetProblem) -> float | None:
     return outcome.solution.cost if isinstance(outcome, Solved | Unproven) else None
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(15))
 @pytest.mark.parametrize("max_shapes", [1, 3])
 def test_dropped_candidates_are_not_missed(seed: int, max_shapes: int, base: tuple[FleetSpec, CandidateTable]) -> None:
     candidates = random_candidates(seed, base[1])

@@ -118,6 +118,15 @@ def test_check_of_a_broken_catalog_fails(broken: Path) -> None:
     assert "X1.yaml:2:9: error[catalog/invalid-value]: `vendor`: " in done.stdout
 
 
+def test_names_in_a_catalog_stay_on_their_line(broken: Path) -> None:
+    (broken / "gpus/X1.yaml").rename(broken / "gpus/a\x1b[2J\nerror[x]: y\u202e.yaml")
+    done = RUNNER.invoke(app, ["check", "--catalog", str(broken)])
+
+    assert done.exit_code == 1
+    assert "/gpus/a�[2J error[x]: y�.yaml:2:9: error[catalog/invalid-value]" in done.stdout
+    assert not set("\x1b\u202e") & set(done.stdout)
+
+
 def test_list_of_a_broken_catalog_fails(broken: Path) -> None:
     done = RUNNER.invoke(app, ["list", "gpus", "--catalog", str(broken)])
 

@@ -12,10 +12,12 @@ import cli_run
 import pytest
 from cli_run import NO_SPECS, ROOT
 
-from planner.diagnostics import Diagnostic, Severity, Span
-from planner.report.diagnostics import render_concise, render_full, render_json, summary
+from planner.catalog import loading
+from planner.catalog.loading import read_document
+from planner.cli.check import CheckFormat
 
 PROD = str(ROOT / "specs" / "prod.yaml")
+EXAMPLES = sorted((ROOT / "specs" / "examples").glob("*.yaml"))
 BAD = ROOT / "tests" / "data" / "bad_specs"
 
 
@@ -137,8 +139,9 @@ def test_check_loads_neither_numpy_nor_a_solver() -> None:
     """A commit hook stays fast."""
     program = (
         "import sys\n"
+        "from planner.candidates.references import OpenCatalogs\n"
         "from planner.cli.check import check_file\n"
-        f"assert check_file({PROD!r}, None)[0] == []\n"
+        f"assert not check_file({PROD!r}, None, OpenCatalogs()).diagnostics\n"
         "print(sorted({'numpy', 'scipy', 'pyomo', 'highspy', 'rich'} & set(sys.modules)))\n"
     )
 
@@ -155,110 +158,39 @@ def test_schema_prints_the_committed_file() -> None:
     assert out == (ROOT / "specs" / "fleet.schema.json").read_text(encoding="utf-8")
 
 
-SPEC = """\
-version: 1
-workloads:
-  chat:
-    slo:
-      ttft_p95: 500 ms
-      tpot_p59: 20 ms
-    reserve: 6 Gb
-    model: code
-    allow: {}
-    deny: {}
-    slo:
-""".splitlines()
+@pytest.mark.parametrize("format", [format for format in CheckFormat if format not in ("full", "concise")])
+def test_formats_of_pipelines(format: str) -> None:
+    """Each of them says what is wrong; the exit code and the last line stay."""
+    code, out, err = run("check", "--format", format, str(BAD / "unknown_key.yaml"))
+
+    assert code == 1
+    assert "spec/unknown-key" in out
+    assert err == "Found 1 error in 1 file (1 checked).\n"
 
 
-def at(line: int, column: int, length: int) -> Span:
-    """A place in the example."""
-    return Span("specs/prod.yaml", line, column, column + length)
+def test_findings_in_a_file(tmp_path: Path) -> None:
+    """`--out` takes the answer, whatever bytes a path has; the exit code stays."""
+    file = tmp_path / "found.json"
+    odd = tmp_path / "a\udc80.yaml"
+    odd.write_bytes((BAD / "unknown_key.yaml").read_bytes())
+
+    code, out, err = run("check", "--format", "json", "-o", str(file), str(odd))
+
+    assert (code, out) == (1, "")
+    assert err == f"wrote {file}\nFound 1 error in 1 file (1 checked).\n"
+    assert json.loads(file.read_text(encoding="utf-8"))["checked"] == [str(odd)]
+    assert run("check", "-o", "-", PROD) == (0, "", "No problems found (1 file checked).\n")
+    assert run("check", "-o", str(tmp_path / "no" / "f"), PROD)[0] == 64
 
 
-UNKNOWN_KEY = Diagnostic(
-    "spec/unknown-key",
-    "`tpot_p59` is not a key of `slo`",
-    at(6, 7, 8),
-    label="did you mean `tpot_p95`?",
-    help=("keys here: ttft_p50, tpot_p95",),
-    related=((at(4, 5, 3), ""),),
-)
-DUPLICATE = Diagnostic(
-    "yaml/duplicate-key",
-    "`slo` is given twice in one mapping",
-    at(11, 5, 3),
-    label="again here",
-    related=((at(4, 5, 3), "first here"),),
-)
-WARNING = Diagnostic("physics/slo-below-floor", "TPOT p95 of 2 ms is too short", at(25, 17, 4), Severity.WARNING)
-PLACELESS = Diagnostic("catalog/not-found", "no catalog", label="give one with --catalog")
+def test_many_specs_read_each_file_of_a_catalog_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hook over many specs costs the catalog once, and says of each spec what it says alone."""
+    specs = [str(BAD / "misspelt_model.yaml"), str(BAD / "not_sold_in_region.yaml")]
+    alone = [run("check", "--format", "concise", spec)[1] for spec in specs]
+    read: list[Path] = []
+    monkeypatch.setattr(loading, "read_document", lambda path: read.append(path) or read_document(path))
 
+    _, out, _ = run("check", "--format", "concise", *specs, PROD, *(str(p) for p in EXAMPLES))
 
-def test_full_format() -> None:
-    """Lines, carets, context of the parent key, second places, help."""
-    text = render_full([UNKNOWN_KEY, DUPLICATE, WARNING, PLACELESS], {"specs/prod.yaml": SPEC})
-
-    assert text == FULL
-
-
-FULL = """\
-error[spec/unknown-key]: `tpot_p59` is not a key of `slo`
- --> specs/prod.yaml:6:7
-  |
-4 |     slo:
-5 |       ttft_p95: 500 ms
-6 |       tpot_p59: 20 ms
-  |       ^^^^^^^^ did you mean `tpot_p95`?
-  = keys here: ttft_p50, tpot_p95
-
-error[yaml/duplicate-key]: `slo` is given twice in one mapping
-  --> specs/prod.yaml:11:5
-   |
- 4 |     slo:
-   |     --- first here
-11 |     slo:
-   |     ^^^ again here
-
-warning[physics/slo-below-floor]: TPOT p95 of 2 ms is too short
-  --> specs/prod.yaml:25:17
-
-error[catalog/not-found]: no catalog
-  = give one with --catalog
-"""
-
-
-def test_concise_format() -> None:
-    """One line each; without a place, no place is invented."""
-    assert render_concise([UNKNOWN_KEY, PLACELESS]) == (
-        "specs/prod.yaml:6:7: error[spec/unknown-key] `tpot_p59` is not a key of `slo`; did you mean `tpot_p95`?\n"
-        "error[catalog/not-found] no catalog; give one with --catalog\n"
-    )
-
-
-def test_json_without_place() -> None:
-    """A diagnostic without a place has a null span."""
-    assert json.loads(render_json([PLACELESS], []))["diagnostics"][0]["span"] is None
-
-
-def test_summary_counts() -> None:
-    """Errors, warnings, files."""
-    other = Diagnostic("x/y", "z", Span("b.yaml", 1, 1, 2))
-    assert (
-        summary([UNKNOWN_KEY, DUPLICATE, WARNING, other], 3) == "Found 3 errors and 1 warning in 2 files (3 checked)."
-    )
-    assert summary([], 2) == "No problems found (2 files checked)."
-
-
-def test_long_and_odd_lines_stay_readable() -> None:
-    """Long lines are cut around the caret; tabs, wide letters and control characters keep the caret in place."""
-    long = "a" * 400 + "XY" + "b" * 400
-    odd = "\t日本: \u202eXY"
-    lines = {"specs/prod.yaml": [long, odd]}
-
-    first = render_full([Diagnostic("a/b", "m", at(1, 401, 2))], lines).splitlines()
-    second = render_full([Diagnostic("a/b", "m", at(2, odd.index("XY") + 1, 2))], lines).splitlines()
-
-    assert len(first[3]) < 170
-    assert first[3][first[4].index("^") :][:2] == "XY"
-    assert second[3] == "2 |  日本: �XY"
-    assert second[4] == "  |         ^^"
+    assert out == "".join(alone)
+    assert len(read) == len(set(read)) > 10

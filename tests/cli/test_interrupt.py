@@ -63,6 +63,8 @@ elif stage == "pools":
 sys.exit(main(sys.argv[1:]))
 """
 STOPPING = "planner: stopping with the best fleet so far; Ctrl-C again ends at once\n"
+SEARCHED = (ROOT / "specs" / "examples" / "spot-and-zones.yaml", "--gap", "0 %", "--quiet")
+"""A fleet of several pools that the whole program proves, after the search by models has found one."""
 HARD = (ROOT / "specs" / "prod.yaml", "--gap", "0 %", "--quiet")
 """A fleet that takes long to prove."""
 
@@ -84,7 +86,7 @@ def test_while_candidates_are_rated(spec_file: WriteSpec, tmp_path: Path) -> Non
 def test_before_any_fleet_is_found(tmp_path: Path) -> None:
     out = tmp_path / "plan.json"
     out.write_text("what was there", encoding="utf-8")
-    done = started("search", 1, *HARD, "--out", out)
+    done = started("search", 1, *SEARCHED, "--out", out)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", f"{STOPPING}planner: interrupted\n")
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(("plan", ".plan"))] == ["plan.json"]
     assert out.read_text(encoding="utf-8") == "what was there"
@@ -92,12 +94,12 @@ def test_before_any_fleet_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stage", ["whole", "inside the solver"])
 def test_with_a_fleet_at_hand(stage: str, tmp_path: Path) -> None:
-    """The fleet is printed and saved with its gap, and has passed its audit as any other."""
+    """The fleet is saved with its gap, and has passed its audit as any other."""
     out = tmp_path / "plan.json"
-    done = started(stage, 1, *HARD, "--out", out)
+    done = started(stage, 1, *SEARCHED, "--out", out)
     assert done.returncode == 130, done.stderr
     assert done.stderr == f"{STOPPING}planner: interrupted\n"
-    assert "; NOT PROVEN, at most " in done.stdout
+    assert done.stdout == ""
     plan = loads(out.read_bytes(), "plan.json")
     assert plan.status == "unproven"
     assert plan.pools
@@ -114,7 +116,7 @@ def test_once_the_fleet_is_proven(spec_file: WriteSpec) -> None:
 
 @pytest.mark.parametrize("stage", ["search", "whole"])
 def test_a_second_one_ends_at_once(stage: str) -> None:
-    done = started(stage, 2, *HARD)
+    done = started(stage, 2, *SEARCHED)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", STOPPING)
 
 
@@ -135,10 +137,10 @@ def test_from_outside() -> None:
     assert not out or json.loads(out)["status"] == "unproven"
 
 
-@pytest.mark.parametrize("limit", ["1 ms", "10 ms", "1 s"])
-def test_a_tiny_time_limit(limit: str) -> None:
+@pytest.mark.parametrize(("fleet", "limit"), [(SEARCHED, "1 ms"), (SEARCHED, "10 ms"), (HARD, "1 s")])
+def test_a_tiny_time_limit(fleet: tuple[str | Path, ...], limit: str) -> None:
     """A fleet with its gap, or none and the reason; a fleet that is printed has passed its audit."""
-    done = run("solve", *HARD, "--time-limit", limit, "--format", "json")
+    done = run("solve", *fleet, "--time-limit", limit, "--format", "json")
     plan = json.loads(done.out)
     assert (done.code, plan["status"]) in ((0, "solved"), (4, "unproven"))  # on a machine of any speed
     assert bool(plan["pools"]) != ("unsolved" in plan)

@@ -41,11 +41,49 @@ def test_findings_go_to_stderr(spec_file: WriteSpec) -> None:
     assert "did you mean `ttft_p95`?" in done.err
 
 
-def test_quiet_leaves_the_answer(no_solver: Plan, spec_file: WriteSpec, tmp_path: Path) -> None:  # noqa: ARG001
+def test_quiet_leaves_the_answer(no_solver: Plan, spec_file: WriteSpec) -> None:  # noqa: ARG001
     spec = spec_file(TINY)
 
-    assert run("solve", spec, "-q", "--out", tmp_path / "p.json").err == ""
     assert run("solve", spec, "-q").out
+
+
+@pytest.mark.usefixtures("no_solver")
+@pytest.mark.parametrize("name", ["p.json", "p.html", "p.txt"])
+def test_quiet_prints_nothing_where_a_file_has_the_answer(name: str, spec_file: WriteSpec, tmp_path: Path) -> None:
+    done = run("solve", spec_file(TINY), "-q", "--out", tmp_path / name)
+
+    assert (done.code, done.out, done.err) == (0, "", "")
+    assert (tmp_path / name).stat().st_size > 0
+
+
+@pytest.mark.usefixtures("no_solver")
+def test_what_is_read_is_not_overwritten(spec_file: WriteSpec, tiny_json: Path, tmp_path: Path) -> None:
+    spec, plan, link = spec_file(TINY), tmp_path / "plan.json", tmp_path / "link.yaml"
+    plan.write_bytes(tiny_json.read_bytes())
+    link.symlink_to(spec)
+    for command in (
+        ("check", spec, "--format", "sarif", "--out", spec),
+        ("check", tmp_path, "--out", link),
+        ("solve", spec, "--format", "json", "--out", tmp_path / "." / spec.name),
+        ("solve", spec, "--write-lp", link),
+        ("show", plan, "--out", plan),
+        ("export", plan, "--to", "csv", "--out", plan),
+        ("simulate", plan, "--out", plan),
+        ("simulate", plan, "--trace", f"assistant={spec}", "--out", spec),
+        ("verify", plan, "--out", plan),
+    ):
+        done = run(*command)
+        assert (done.code, done.out) == (64, ""), command
+        assert "it is one of the files that are read" in done.err
+    assert spec.read_text(encoding="utf-8") == TINY
+    assert plan.read_bytes() == tiny_json.read_bytes()
+
+
+def test_the_plan_that_is_preferred_may_be_replaced(spec_file: WriteSpec, tiny_json: Path, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    plan.write_bytes(tiny_json.read_bytes())
+
+    assert run("solve", spec_file(TINY), "-q", "--prefer", plan, "--out", plan).code == 0
 
 
 @pytest.mark.usefixtures("no_solver")
@@ -64,7 +102,7 @@ def test_out_saves_and_still_prints_the_table(spec_file: WriteSpec, tiny_json: P
 
     assert plan.read_bytes() == tiny_json.read_bytes()
     assert done.out.startswith("tiny: 1 workload")
-    assert done.out.endswith(f"\n\nNext: planner show {plan} --format markdown\n")
+    assert done.out.endswith(f"\n\nNext: planner show {plan} --out report.html\n")
     assert done.err == f"wrote {plan}\n"
 
 
@@ -191,8 +229,12 @@ def test_a_full_disk_is_one_line(tiny_json: Path) -> None:
         (["check", str(ROOT / "specs" / "prod.yaml")], ["numpy", "scipy", "pyomo", "highspy", "rich"]),
         (["solve", str(ROOT / "tests/data/bad_specs/unknown_key.yaml")], ["numpy", "pyomo", "highspy", "rich"]),
         (["schema"], ["numpy", "scipy", "pyomo", "highspy", "rich"]),
+        (
+            ["show", str(ROOT / "tests/data/plans/prod.json")],
+            ["pyomo", "highspy", "matplotlib", "jinja2", "latex2mathml"],
+        ),
     ],
-    ids=["help", "solve help", "check", "wrong spec", "schema"],
+    ids=["help", "solve help", "check", "wrong spec", "schema", "show"],
 )
 def test_commands_load_only_what_they_need(arguments: list[str], absent: list[str]) -> None:
     program = (

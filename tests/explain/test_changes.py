@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.explain.change import Change, Place, change_at, is_given, key_of, path_of
+from planner.explain.change import Place, change_at, is_given, key_of, path_of
 from planner.explain.limit import Scale, fine_step
-from planner.explain.written import with_changes
 from planner.spec import FleetSpec, LoadedSpec, load_spec
+from planner.spec.variants import with_texts
 
 TEXT = """\
 version: 1
@@ -91,7 +91,7 @@ def test_keys_are_those_of_the_text(place: Place, key: str, given: bool, spec: F
 
 
 def test_a_text_without_changes_is_read_as_it_was(loaded: LoadedSpec) -> None:
-    assert with_changes(loaded, []).spec == loaded.spec
+    assert with_texts(loaded, []).spec == loaded.spec
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_text_without_changes_is_read_as_it_was(loaded: LoadedSpec) -> None:
 )
 def test_changes_are_read_from_the_text(place: Place, to: str, value: object, loaded: LoadedSpec) -> None:
     assert loaded.spec is not None
-    found = with_changes(loaded, [Change(path_of(loaded.spec, place), "", "", to, loaded.spec)])
+    found = with_texts(loaded, [(path_of(loaded.spec, place), to)])
 
     assert found.spec is not None
     node: object = found.spec
@@ -121,4 +121,4 @@ def test_what_the_checks_refuse_is_found(loaded: LoadedSpec) -> None:
     assert loaded.spec is not None
     short = change_at(loaded.spec, ("models", "chat", "max_model_len"), "8k", "500", 500)
 
-    assert with_changes(loaded, [short]).spec is None
+    assert with_texts(loaded, [(short.path, short.to)]).spec is None

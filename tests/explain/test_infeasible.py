@@ -12,8 +12,8 @@ from planner.catalog import Catalog
 from planner.explain import trials
 from planner.pipeline import Options, make_plan, prepare
 from planner.plan.schema import InfeasibleReport, Plan
-from planner.spec.keys import key_path
 from planner.spec import load_spec
+from planner.spec.keys import key_path
 
 SPECS = Path(__file__).parents[1] / "data" / "infeasible"
 CATALOG = Catalog.open()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import get_args
 
 from planner.units import UnitErrorKind
 
-_AREAS = "yaml|spec|catalog|model|csv|json|measurements|plan|trace|replay|solve|policy|usage|internal"
-CODE = re.compile(rf"(?:{_AREAS})/[a-z0-9]+(?:-[a-z0-9]+)*")
+_AREAS = "yaml|spec|catalog|model|csv|json|measurements|plan|trace|replay|solve|policy|export|sweep|usage|internal"
+CODE = re.compile(rf"(?:{_AREAS})/(?!v[0-9])[a-z0-9]+(?:-[a-z0-9]+)*")
 TEMPLATE = re.compile(rf"(?:{_AREAS})/[a-z-]*\{{[^/]*")
 BUILT_CODES = {
     "spec/{error.kind}": [f"spec/{kind}" for kind in get_args(UnitErrorKind) if kind != "negative"],
@@ -26,7 +27,8 @@ BUILT_CODES = {
 """Codes that the source puts together, by the template that stands there."""
 
 
-def codes_of(package: Path) -> set[str]:
+@cache
+def codes_of(package: Path) -> frozenset[str]:
     """Return every code that stands in the source of the package; raises for a template that is not known here."""
     found: set[str] = set()
     for path in sorted(package.rglob("*.py")):
@@ -35,7 +37,7 @@ def codes_of(package: Path) -> set[str]:
                 found.add(text)
             elif is_template and TEMPLATE.fullmatch(text):
                 found.update(BUILT_CODES[text])
-    return found
+    return frozenset(found)
 
 
 def listed_codes(page: str) -> set[str]:

@@ -8,13 +8,14 @@ from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
+from planner.spec.api import ApiSpec
 from planner.spec.deployed import DeployedSpec
 from planner.spec.fleet import CatalogRef, FleetSpec
 from planner.spec.lengths import LengthSpec
 from planner.spec.limits import LimitRuleSpec, LimitsSpec
 from planner.spec.model import EngineSpec, ModelSpec, ParallelismSpec, PreferSpec
 from planner.spec.planning import PlanningSpec
-from planner.spec.policies import PolicySpec, WaiveSpec
+from planner.spec.policies import PolicySelector, PolicySpec, ShareSpec, WaiveSpec
 from planner.spec.readers import (
     Flag,
     HardwarePrice,
@@ -28,7 +29,7 @@ from planner.spec.readers import (
     Text,
 )
 from planner.spec.reliability import ReliabilitySpec
-from planner.spec.schema import spec_schema
+from planner.spec.schema import field_texts
 from planner.spec.section import Section
 from planner.spec.selector import Selector
 from planner.spec.supply import OfferSpec, SupplySpec
@@ -46,6 +47,7 @@ SECTIONS: tuple[tuple[str, type[Section]], ...] = (
     ("selectors", Selector),
     ("workloads.NAME", WorkloadSpec),
     ("workloads.NAME.spot", SpotSpec),
+    ("workloads.NAME.compare_api", ApiSpec),
     ("workloads.NAME.traffic", TrafficSpec),
     ("traffic.rate", RateSpec),
     ("traffic.tokens_per_day", TokensPerDaySpec),
@@ -58,6 +60,8 @@ SECTIONS: tuple[tuple[str, type[Section]], ...] = (
     ("reliability", ReliabilitySpec),
     ("planning", PlanningSpec),
     ("policies[]", PolicySpec),
+    ("policies[].forbid, require", PolicySelector),
+    ("policies[].max_share", ShareSpec),
     ("policies[].waive", WaiveSpec),
     ("deployed[]", DeployedSpec),
 )
@@ -80,12 +84,10 @@ def keys_part() -> str:
 
 def keys_of(section: type[Section]) -> list[Key]:
     """Return the keys of a section in declared order."""
-    schema = spec_schema()
-    described = schema if section is FleetSpec else _properties_holder(schema["$defs"][section.__name__])
-    meanings = {key: value["description"] for key, value in described["properties"].items()}
+    meanings = field_texts(section)
     return [
-        Key(key, _value(field.annotation, field.metadata), _default(field), meanings[key])
-        for key, field in ((f.alias or name, f) for name, f in section.model_fields.items())
+        Key(field.alias or name, _value(field.annotation, field.metadata), _default(field), meanings[name])
+        for name, field in section.model_fields.items()
     ]
 
 
@@ -103,12 +105,6 @@ def _sections_in(annotation: Any) -> Iterator[type[Section]]:
         yield annotation
     for argument in get_args(annotation):
         yield from _sections_in(argument)
-
-
-def _properties_holder(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the mapping form of a section that also has a short one."""
-    forms = [form for form in schema.get("anyOf", ()) if "properties" in form]
-    return forms[0] if forms else schema
 
 
 def _section(title: str, section: type[Section]) -> Iterator[str]:

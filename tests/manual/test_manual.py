@@ -15,15 +15,19 @@ import pytest
 from error_codes import codes_of, listed_codes
 from estimate_page import example_parts as estimate_parts
 from explain_page import explain_parts
+from export_page import export_parts
 from pages import bands_part, constraints_part, with_generated_parts
+from review_page import review_parts
 from simulate_page import simulate_parts
 from size_page import example_parts
 from spec_page import SECTIONS, keys_of, keys_part, sections_of
+from sweep_page import sweep_parts
 from validate_page import validate_parts
 
 from planner.candidates.rule import all_rules
 from planner.catalog import Catalog
 from planner.physics.bands import Bands
+from planner.policy.rule import all_rules as all_policy_rules
 from planner.program.constraint import all_constraints
 from planner.spec.fleet import FleetSpec
 
@@ -38,21 +42,30 @@ PAGES = (
     "errors",
     "estimate",
     "explain",
+    "export",
     "physics",
+    "pipelines",
+    "policies",
     "program",
+    "report",
+    "review",
     "simulate",
     "size",
     "spec",
+    "sweep",
     "validate",
 )
 PARTS: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "estimate": estimate_parts(),
     "explain": explain_parts(),
+    "export": export_parts(),
     "physics": {"bands": lambda: bands_part(ROOT / "catalog")},
     "program": {"constraints": constraints_part},
+    "review": review_parts(),
     "simulate": simulate_parts(),
     "size": example_parts(),
     "spec": {"keys": keys_part},
+    "sweep": sweep_parts(),
     "validate": validate_parts(),
 }
 LINK = re.compile(r"\]\(([^)#]+)?(#[^)]*)?\)")
@@ -123,6 +136,14 @@ def test_the_readme_states_the_bands_of_the_calibration() -> None:
 
     assert f"within a factor of {known[0]:g} of the prediction (time to first token: {known[1]:g})" in prose
     assert f"where nothing comparable was, within {unknown[0]:g} ({unknown[1]:g})." in prose
+
+
+def test_every_rule_of_the_policies_is_explained() -> None:
+    table = page("policies").partition("## The rules\n")[2].partition("\n## ")[0]
+
+    assert {row.split(":")[0] for row in re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)} == set(
+        all_policy_rules()
+    )
 
 
 def test_every_rule_of_the_candidates_is_explained() -> None:

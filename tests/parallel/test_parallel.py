@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from planner.diagnostics import Diagnostic, DiagnosticError
-from planner.parallel import in_order, workers_allowed
+from planner.parallel import alone, as_finished, in_order, workers_allowed
 
 ITEMS = list(range(7))
 
@@ -85,6 +85,44 @@ def test_what_falls_with_a_worker_is_computed_here() -> None:
 def test_a_result_that_does_not_travel_is_computed_here() -> None:
     found = in_order(lambda item: lambda: item, ITEMS, workers=2)
     assert [each() for each in found] == ITEMS
+
+
+def test_results_come_as_they_are_finished() -> None:
+    def slowest_first(item: int) -> int:
+        time.sleep(0.5 if item == 0 else 0.0)
+        return item * item
+
+    found = list(as_finished(slowest_first, ITEMS, workers=2))
+    assert found[-1] == (0, 0)
+    assert sorted(found) == [(item, item * item) for item in ITEMS]
+
+
+def test_a_worker_that_dies_is_replaced_and_its_item_tried_again(tmp_path: Path) -> None:
+    def dies_once(item: int) -> int:
+        if item in (1, 2, 5) and not (tmp_path / str(item)).exists():
+            (tmp_path / str(item)).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return item
+
+    assert sorted(as_finished(dies_once, ITEMS, workers=2)) == [(item, item) for item in ITEMS]
+
+
+def test_an_item_that_no_worker_survives_has_no_result() -> None:
+    def deadly(item: int) -> int:
+        if item == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return item
+
+    found = dict(as_finished(deadly, ITEMS, workers=2))
+    assert found == {**{item: item for item in ITEMS}, 3: None}
+
+
+def test_nothing_is_shared_out_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLANNER_WORKERS", "3")
+    with alone():
+        assert workers_allowed() == 1
+        assert in_order(lambda _: os.getpid(), ITEMS) == [os.getpid()] * len(ITEMS)
+    assert workers_allowed() == 3
 
 
 def test_an_interrupt_leaves_no_workers(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from latency_cases import Case, experts, pairs
 
-from planner.physics.latency import Lengths, ceiling, holds_at, idle_miss, largest_batch, largest_within, tail
+from planner.physics.latency import AtBatch, Lengths, ceiling, holds_at, idle_miss, largest_batch, largest_within
 
 CASES = (
     Case(replicas=4),
@@ -31,7 +31,9 @@ def test_one_step_more_misses_a_limit(tpot: float) -> None:
     asked = limits(some.size, tpot=tpot)
     found = largest_within(ceiling(some), asked)
     inside, outside = (
-        np.max([tail(some, share * found.limit_batch, key[:4], limit) for key, limit in asked.items()], axis=0)
+        np.max(
+            [AtBatch.of(some, share * found.limit_batch).tail(key[:4], limit) for key, limit in asked.items()], axis=0
+        )
         for share in (1.0, STEP)
     )
     assert found.feasible.all()

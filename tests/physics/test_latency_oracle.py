@@ -7,7 +7,7 @@ import pytest
 from latency_cases import Case, achievable, dense, pairs, simulated
 from simulation_oracle import Requests, StepTable, sample, simulate
 
-from planner.physics.latency import batch_at, largest_batch, percentile, saturation, throughput
+from planner.physics.latency import AtBatch, batch_at, largest_batch, saturation, throughput
 
 SEED = 7
 REQUESTS = 6000
@@ -51,7 +51,9 @@ def test_unbiased_percentiles_are_near_the_simulated_ones() -> None:
     batch = batch_at(some, rate)
     for metric, tolerance in (("tpot", 0.1), ("itl", 0.1), ("e2e", 0.1), ("ttft", 0.3)):
         measured = simulated(case, float(rate[0]), metric, 0.95, REQUESTS, SEED)
-        assert percentile(some, batch, metric, 0.95, halved=False)[0] == pytest.approx(measured, rel=tolerance)
+        assert AtBatch.of(some, batch).percentile(metric, 0.95, halved=False)[0] == pytest.approx(
+            measured, rel=tolerance
+        )
 
 
 def test_the_simulator_follows_a_schedule_made_by_hand() -> None:

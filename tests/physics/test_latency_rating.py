@@ -13,11 +13,10 @@ from latency_cases import Case, dense, experts, pairs
 
 from planner.physics.latency import (
     METRICS,
+    AtBatch,
     batch_at,
     largest_batch,
-    percentile,
     saturation,
-    tail,
     throughput,
 )
 from planner.physics.latency.largest import LONE_REPLICA_FACTOR, UTILIZATION_GUARD
@@ -93,7 +92,7 @@ def test_the_largest_batch_touches_the_limit_that_binds(halved: bool) -> None:
     found = largest_batch(some, asked, halved)
     for key, limit in asked.items():
         metric = key.removesuffix("_p95")
-        at, above = (percentile(some, share * found.batch, metric, 0.95, halved) for share in (1.0, 1.01))
+        at, above = (AtBatch.of(some, share * found.batch).percentile(metric, 0.95, halved) for share in (1.0, 1.01))
         assert (at <= limit * (1 + 1e-6)).all()
         assert (above[found.binding == key] > 0.995 * limit[found.binding == key]).all()
     assert "tpot_p95" in found.binding
@@ -109,7 +108,7 @@ def test_the_batch_carries_the_rate() -> None:
 def test_a_lone_replica_is_derated() -> None:
     one = largest_batch(pairs(Case()), {"tpot_p95": np.array([0.012])})
     batch_alone = batch_at(pairs(Case()), one.requests_per_s / LONE_REPLICA_FACTOR)
-    assert percentile(pairs(Case()), batch_alone, "tpot", 0.95)[0] == pytest.approx(0.012, rel=1e-3)
+    assert AtBatch.of(pairs(Case()), batch_alone).percentile("tpot", 0.95)[0] == pytest.approx(0.012, rel=1e-3)
     assert one.requests_per_s[0] < rate(Case(replicas=2), {"tpot_p95": 0.012})
 
 
@@ -120,8 +119,8 @@ def test_an_infeasible_pair_says_how_low_its_metric_can_get() -> None:
     assert (found.batch == 0.0).all()
     assert (found.requests_per_s == 0.0).all()
     empty = np.zeros(2)
-    assert found.best_s[0] == pytest.approx(percentile(some, empty, "tpot", 0.95)[0], rel=1e-3)
-    assert found.best_s[1] == pytest.approx(percentile(some, empty, "ttft", 0.95)[1], rel=1e-3)
+    assert found.best_s[0] == pytest.approx(AtBatch.of(some, empty).percentile("tpot", 0.95)[0], rel=1e-3)
+    assert found.best_s[1] == pytest.approx(AtBatch.of(some, empty).percentile("ttft", 0.95)[1], rel=1e-3)
 
 
 def test_pairs_do_not_touch_each_other() -> None:
@@ -170,7 +169,7 @@ def test_random_pairs_never_rate_better_for_worse_conditions(key: str, step: Cal
     """80 random pairs at limits around what they can just meet: looser, more replicas, less bursty, faster steps."""
     some = pairs(*random_cases(3, 80), step=step())
     metric, _, p = key.partition("_p")
-    floor = percentile(some, np.zeros(some.size), metric, int(p) / 100.0)
+    floor = AtBatch.of(some, np.zeros(some.size)).percentile(metric, int(p) / 100.0)
     limit = np.maximum(floor, 1e-3) * np.geomspace(0.9, 10.0, some.size)
     rates = largest_batch(some, {key: limit}).requests_per_s
     assert (rates > 0).mean() > 0.8
@@ -218,7 +217,7 @@ def test_limits_hold_at_the_largest_batch(case: Case, asked: dict[str, float]) -
         for key, value in asked.items():
             metric, _, p = key.partition("_p")
             allowed = (1.0 - int(p) / 100.0) * (1.0 if metric == "e2e" else 0.5)
-            assert tail(some, found.batch, metric, np.array([value]))[0] <= allowed + 1e-9
+            assert AtBatch.of(some, found.batch).tail(metric, np.array([value]))[0] <= allowed + 1e-9
 
 
 @given(cases, limits)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 from planned import FAILING, SHARED, SMALL
 
@@ -18,6 +20,7 @@ HOURLY = SMALL.replace("rate: 20 req/s", "hourly: HOURS").replace("gap: 0.1 %", 
 rates = pytest.mark.parametrize("rate", RATES)
 
 
+@cache
 def planned(text: str, catalog: Catalog) -> Plan:
     """Plan a spec; its own audit refuses a plan whose demands or limits do not hold."""
     plan = make_plan(prepare(load_spec(text, "rare.yaml"), catalog), Options())

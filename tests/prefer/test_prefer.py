@@ -45,7 +45,7 @@ NEW_WORKLOAD = """\
 REASONS = {
     "workloads": (
         TWO.replace("supply:", NEW_WORKLOAD + "supply:").replace("gpus: [L40S", "gpus: [H100-SXM-80GB, L40S"),
-        ("workload urgent of model chat: no pool can serve it within its limits",),
+        ("workload urgent of model chat: no pool can serve it, within its limits and on nodes that it may use",),
     ),
     "demand": (TWO.replace("tpot_p95: 50", "tpot_p95: 25"), ("model chat: its replicas carry ", "(assistant)")),
     "losses": (

@@ -49,6 +49,11 @@ reliability: {headroom: 10 %}
 planning: {objective: gpus, hours_per_month: 720}
 policies:
   - {forbid: {gpus: [T4]}, level: warn, waive: {reason: "no: yes", by: ops, until: 2027-01-31}}
+  - {require: {kv_cache: [bf16], regions: [us-*]}, id: "yes"}
+  - {max_share: {match: {provider: aws}, share: 60 %}}
+  - {max_price_age: 30 day}
+  - {min_latency_margin: 0.05, workloads: ['?']}
+  - {max_cost_per_million_tokens: 0.80 USD/Mtok}
 """
 
 

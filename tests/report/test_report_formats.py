@@ -99,6 +99,24 @@ def test_markdown_tables_keep_their_columns() -> None:
     assert all(len(set(counts)) == 1 for counts in widths)
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("@org/team", "@<!-- -->org/team"),
+        ("a@example.com", "a@<!-- -->example.com"),
+        ("org/repo#12, #3", r"org/repo\#<!-- -->12, \#<!-- -->3"),
+        ("see GH-7", "see GH-<!-- -->7"),
+        ("https://example.com/a_b", r"https:<!-- -->//example.com/a\_b"),
+        ("WWW.example.com", "WWW<!-- -->.example.com"),
+        ("0 @ 5, # 1, 12:30", r"0 @ 5, \# 1, 12:30"),
+    ],
+)
+def test_markdown_calls_nobody_and_links_nowhere(text: str, shown: str) -> None:
+    """Platforms make mentions and links of text after Markdown is read, so that a backslash does not help."""
+    assert markdown.escaped(text) == shown
+    assert shown in markdown.render(_renamed(stored("prod"), "assistant", text))
+
+
 @pytest.mark.parametrize("text", ["line\nbreak", "\x1b[31mred", "\u202egnp.exe", "tab\there", "\x9b0m", "a\u2028b"])
 def test_names_cannot_move_the_cursor(text: str) -> None:
     plan = _renamed(stored("prod"), "assistant", text)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from planner.spec.keys import locate
 from planner.spec import load_spec
+from planner.spec.keys import locate
 
 SPEC = """\
 version: 1

@@ -7,7 +7,17 @@ from typing import Any
 import pytest
 from stored import infeasible_origin, stored
 
-from planner.plan.schema import Period, Plan, PlanAssumption, PolicyResult, Pool, Preferred, PreferredChange
+from planner.plan.schema import (
+    ApiComparison,
+    Period,
+    Plan,
+    PlanAssumption,
+    PolicyResult,
+    PolicyWaiver,
+    Pool,
+    Preferred,
+    PreferredChange,
+)
 from planner.report import explain, table
 from planner.report.sections.notes import assumptions
 from planner.report.sections.pools import layout
@@ -62,6 +72,35 @@ def test_policies_by_outcome() -> None:
         ["cap", "max_monthly_cost", "DENY", "$100", "$120", "policies[0]"],
         ["t4", "forbid", "waived", "gpus", "T4", "T4", "policies[1]"],
         ["up", "max_monthly_cost_increase", "warn", "15", "%", "20", "%", "policies[2]"],
+    ]
+
+
+def test_policies_say_what_they_count_who_waived_them_and_where_they_stand() -> None:
+    until = {"by": "ops\x1b[2J", "until": "2027-01-31"}
+    results = [
+        PolicyResult(
+            id="margin", rule="min_latency_margin", outcome="waived", limit=0.05, actual=0.0496, path="policies[0]",
+            at="chat ttft_p95", file="org.yaml", waiver=PolicyWaiver(reason="launch", expired=False, **until),
+        ),
+        PolicyResult(
+            id="age", rule="max_price_age", outcome="deny", limit=30.0, actual=31.0, path="policies[1]", at="aws/x",
+            waiver=PolicyWaiver(reason="a | b", expired=True, **until),
+        ),
+        PolicyResult(id="mtok", rule="max_cost_per_million_tokens", outcome="ok", limit=0.8, actual=0.05, path="p"),
+        PolicyResult(id="new", rule="of_a_later_release", outcome="ok", limit=0.8, actual="x", path="p"),
+        PolicyResult(id="all", rule="forbid", outcome="deny", limit="gpus: T4", actual=", ".join("abcdefgh"), path="p"),
+    ]  # fmt: skip
+    text = table.render(stored("prod").model_copy(update={"policies": tuple(results)}))
+    lines = [" ".join(line.split()) for line in text.partition("\nPolicies\n")[2].splitlines()[1:8]]
+
+    assert lines == [
+        "margin min_latency_margin waived 5 % 4.96 %: chat ttft_p95 org.yaml policies[0]",
+        "age max_price_age DENY 30 days 31 days: aws/x policies[1]",
+        "mtok max_cost_per_million_tokens ok $0.80/Mtok $0.05/Mtok p",
+        "new of_a_later_release ok 0.8 x p",
+        "all forbid DENY gpus: T4 a, b, c, d, e, f and 2 more p",
+        "margin: waived until 2027-01-31, that day included, by ops\ufffd[2J: launch",
+        "age: the waiver until 2027-01-31 has expired. By ops\ufffd[2J: a | b",
     ]
 
 
@@ -207,3 +246,21 @@ def test_what_became_of_the_preferred_fleet() -> None:
         "  offer �[2J is not in the supply any more.",
         "  The best fleet would save $0.15 per hour (2 % of its own cost); up to 2 % more is allowed.",
     ]
+
+
+def test_workloads_against_an_api() -> None:
+    """Above capacity, at peak for want of a mean, and beside what is committed: all is said."""
+    api = ApiComparison(
+        name="big\x1b|one", cached_input_share=0.4, usd_per_request=1e-3, requests_per_s=10.0, usd_per_month=26280.0,
+        self_hosted_usd_per_month=52560.0, cheaper="api", break_even_requests_per_s=20.0, break_even_utilization=1.34,
+    )  # fmt: skip
+    plan = stored("prod")
+    workloads = tuple(w.model_copy(update={"api": api}) if w.name == "completion" else w for w in plan.workloads)
+    text = table.render(plan.model_copy(update={"workloads": workloads})).partition("\nAgainst an API\n")[2]
+    row = text.splitlines()[1].split()
+
+    assert row == ["completion", "big�|one", "10", "peak", "26,280", "27,702", "52,560", "the", "API", "20", "134", "%"]
+    assert "above 100 % the API is cheaper" in " ".join(text.split())
+    assert "At peak: the spec gives no mean rate" in text
+    assert "Whatever is committed is paid until it ends" in text
+    assert "\nAgainst an API\n" not in table.render(plan)

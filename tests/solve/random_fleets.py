@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -19,10 +20,17 @@ from planner.program.data import (
     Stock,
 )
 
+TIMES = int(os.environ.get("PLANNER_RANDOM_FLEETS", "1"))
+"""How many times as many fleets are tried as the suite has time for."""
 FORMATS = ("bf16", "fp8")
 NODE_SIZES = (1, 2, 4, 6, 8)
 WIDE_NODE_GPUS = 4
 LOST_NODE_GPUS = 4
+
+
+def seeds(first: int, count: int) -> range:
+    """Return the seeds of `count` fleets from `first` on, more where more are asked for."""
+    return range(first, first + count * TIMES)
 
 
 def random_fleet(seed: int) -> FleetProblem:

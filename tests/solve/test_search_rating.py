@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from brute_force import cheapest
-from random_fleets import random_fleet
+from random_fleets import random_fleet, seeds
 
 from planner.program.data import Column, FleetProblem
 from planner.program.fleet import TIE_BREAK_USD_PER_GPU_H
@@ -48,7 +48,7 @@ def _slower(column: Column) -> Column:
     return replace(column, services=services)
 
 
-@pytest.mark.parametrize("seed", range(400, 420))
+@pytest.mark.parametrize("seed", seeds(400, 20))
 def test_a_fleet_that_holds_is_the_cheapest_at_the_ratings_found(seed: int) -> None:
     problem = random_fleet(seed)
     rating = Overrated(problem)
@@ -67,7 +67,7 @@ def test_a_fleet_that_holds_is_the_cheapest_at_the_ratings_found(seed: int) -> N
     assert optimum * (1.0 - RTOL) <= search.best.cost <= optimum * (1.0 + GAP + RTOL) + TIE_BREAKS_USD
 
 
-@pytest.mark.parametrize("seed", range(400, 420))
+@pytest.mark.parametrize("seed", seeds(400, 20))
 def test_the_first_bound_holds_before_anything_was_found_out(seed: int) -> None:
     problem = random_fleet(seed)
     answered = solve(problem, SolveLimits(GAP), Overrated(problem))
@@ -78,7 +78,7 @@ def test_the_first_bound_holds_before_anything_was_found_out(seed: int) -> None:
         assert optimum * (1.0 - RTOL) <= answered.outcome.solution.cost
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(0, 20))
 def test_a_model_that_no_nodes_hold_is_named_only_if_there_is_no_fleet(seed: int) -> None:
     problem = random_fleet(seed)
     scarce = replace(problem, gpu_limits={o.gpu: 2 for o in problem.offers}, max_gpu_types=None)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.source import MAX_SOURCE_BYTES, Document, compose, parse, read_source
+from planner.source import MAX_SOURCE_BYTES, Document, compose, parse, source_of
 
 
 def document_of(text: str) -> Document:
@@ -198,7 +198,7 @@ def test_files_that_are_no_text(tmp_path: Path, content: bytes, code: str, line:
     file = tmp_path / "f.yaml"
     file.write_bytes(content)
 
-    source = read_source(str(file))
+    source = source_of(file.read_bytes(), str(file))
 
     assert source.text is None
     assert [(d.code, d.span.line, d.span.column) for d in source.diagnostics if d.span] == [(code, line, column)]
@@ -209,7 +209,7 @@ def test_byte_order_mark_is_dropped(tmp_path: Path) -> None:
     file = tmp_path / "f.yaml"
     file.write_bytes(b"\xef\xbb\xbfa: 1\n")
 
-    source = read_source(str(file))
+    source = source_of(file.read_bytes(), str(file))
 
     assert source.lines == ("a: 1", "")
     assert document_of(source.text or "").data == {"a": 1}
@@ -240,3 +240,30 @@ def test_any_text_is_parsed_or_explained(text: str) -> None:
         assert diagnostic.span is not None
         assert 1 <= diagnostic.span.line <= lines
         assert 1 <= diagnostic.span.column < diagnostic.span.end_column
+
+
+@pytest.mark.parametrize("hidden", ["\u2028", "\u2029", "\x85", "\r"])
+@pytest.mark.parametrize(
+    ("before", "after", "line", "column"),
+    [
+        ("a: 1\n# harmless ", "b: 2\n", 2, 12),
+        ("a: 1\r\n# harmless ", "", 2, 12),
+        ("a: 'one", "two'\n", 1, 8),
+        ("", "a: 1", 1, 1),
+    ],
+)
+def test_a_line_end_that_editors_do_not_show_is_refused(
+    hidden: str, before: str, after: str, line: int, column: int
+) -> None:
+    """A comment may not hide what takes effect."""
+    document, (found,) = parse(f"{before}{hidden}{after}", "f.yaml")
+
+    assert document is None
+    assert found.code == "yaml/line-break"
+    assert f"U+{ord(hidden):04X}" in found.message
+    assert found.span is not None
+    assert (found.span.line, found.span.column) == (line, column)
+
+
+def test_escapes_say_what_their_characters_may_not() -> None:
+    assert document_of('a: "\\u2028\\u2029\\N\\r"\r\nb: 1\r\n').data == {"a": "\u2028\u2029\x85\r", "b": 1}

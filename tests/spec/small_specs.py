@@ -56,6 +56,7 @@ workloads:
     allow: {countries: [DE]}
     deny: {gpus: [T4]}
     spot: {max_share: 40 %, on_demand_floor: false}
+    compare_api: {name: "api, 2026", input: 0.15 USD/Mtok, cached_input: 0.075 USD/Mtok, output: 0.60 USD/Mtok}
 supply:
   offers:
     - name: aws
@@ -94,6 +95,17 @@ planning: {objective: gpus, confidence: 90 %, hours_per_month: 720, gap: 1 %, es
 policies:
   - {max_monthly_cost: 400000 USD, id: cap}
   - {forbid: {gpus: [T4]}, level: warn, waive: {reason: launch, by: ops, until: 2027-01-31}}
+  - {require: {countries: [US, DE], weights: [fp8], kv_cache: [fp8, bf16]}}
+  - {max_share: {each: provider, share: 60 %}}
+  - {max_share: {match: {region: us-*}, share: 70 %}, id: us}
+  - {max_price_age: 30 day}
+  - {min_latency_margin: 5 %, workloads: [assis*]}
+  - {max_cost_per_million_tokens: 0.80 USD/Mtok}
+  - {min_capacity_margin: 10 %}
+  - {max_monthly_cost_increase: 15 %}
+  - {max_gap: 1 %}
+  - {min_provenance: B}
+  - {min_certificate: inconclusive}
 deployed: []
 """
 """Every key that is built, each with a value of its own."""

@@ -7,14 +7,21 @@ from pathlib import Path
 
 import pytest
 
+from planner.candidates.references import OpenCatalogs
 from planner.cli.check import check_file
 
 FOLDER = Path(__file__).parents[1] / "data" / "bad_specs"
+OPENER = OpenCatalogs()
+OPENER = OpenCatalogs()
 
 # file, code, line, column, start of the message
 EXPECTED = (
     ("alias_bomb", "yaml/alias-expansion", 6, 22, "aliases expand to more than 500,000 values"),
     ("ambiguous_gpu", "catalog/ambiguous-gpu", 15, 60, "GPU `h100` could be one of 3"),
+    ("api_cached_dearer", "spec/out-of-range", 13, 55, "cached tokens cost more than other prompt tokens"),
+    ("api_for_nothing", "spec/out-of-range", 13, 46, "generated tokens have a price"),
+    ("api_price_of_what", "spec/unknown-unit", 13, 31, "`USD/ktok` is not a unit of money per million tokens"),
+    ("api_without_output", "spec/missing-key", 13, 5, "`compare_api` lacks `output`"),
     ("bad_date", "spec/bad-date", 16, 19, "`2026-02-30` is not a date"),
     ("bad_name", "spec/bad-text", 4, 3, "`ch?at` cannot be a name"),
     ("bad_name", "spec/unknown-model", 7, 12, "`chat` is not under `models`"),
@@ -86,6 +93,26 @@ EXPECTED = (
     ("owned_mixed", "spec/conflicting-keys", 15, 31, "owned nodes of one offer have one kind of GPU"),
     ("p95_below_mean", "spec/p95-below-mean", 10, 39, "p95 of 900 tokens is below the mean of 1000"),
     ("p95_beyond_lognormal", "spec/no-such-lognormal", 10, 39, "p95 is 3.90 times the mean; a lognormal reaches"),
+    ("policy_age_without_unit", "spec/missing-unit", 16, 28, "`30` has no unit; this field is a time"),
+    ("policy_class", "spec/unknown-value", 16, 29, "`D` is no provenance class"),
+    (
+        "policy_cost_of_what",
+        "spec/unknown-unit",
+        16,
+        46,
+        "`USD` measures an amount of money; this field is money per million tokens",
+    ),
+    ("policy_format", "spec/unknown-value", 16, 32, "`int5` is no weight format"),
+    ("policy_margin_without_sign", "spec/out-of-range", 16, 33, "`5` is more than the whole"),
+    ("policy_misspelt_gpu", "catalog/unknown-gpu", 16, 30, "no GPU `L40SS` in the catalog"),
+    ("policy_misspelt_region", "catalog/unknown-region", 16, 41, "no provider of this spec has a region `us-esat-1`"),
+    ("policy_share_of_nothing", "spec/missing-key", 16, 24, "this share is of nothing"),
+    ("policy_share_of_two", "spec/conflicting-keys", 16, 42, "`match` and `each` both say whose share"),
+    ("policy_share_of_what", "spec/unknown-value", 16, 31, "`clouds` is no part of the cost"),
+    ("policy_unknown_workload", "spec/unknown-workload", 16, 50, "`asistant` matches no workload of this spec"),
+    ("policy_verdict", "spec/unknown-value", 16, 30, "`fail` is no verdict"),
+    ("policy_workloads_of_fleet", "spec/conflicting-keys", 16, 38, "`max_gap` is about the whole fleet"),
+    ("require_nothing", "spec/empty", 16, 22, "`require` without a list requires nothing"),
     ("stay_within_without_sign", "spec/out-of-range", 16, 25, "`2` is more than the whole"),
     ("percent_without_sign", "spec/out-of-range", 4, 43, "`99` is more than the whole"),
     ("prefix_and_cached", "spec/conflicting-keys", 13, 21, "`shared_prefix` and `cached_input` both say what"),
@@ -117,7 +144,6 @@ EXPECTED = (
     ("turned_text", "spec/bad-text", 2, 8, "`a?b` is not a name"),
     ("two_demands", "spec/conflicting-keys", 10, 25, "`rate` and `requests_per_day` both say how many"),
     ("two_rules", "spec/conflicting-keys", 16, 49, "`max_monthly_cost` and `forbid` are two rules"),
-    ("unbuilt_latency_margin", "spec/not-supported-yet", 16, 13, "`min_latency_margin` is not supported yet"),
     ("unbuilt_priority", "spec/not-supported-yet", 8, 5, "`priority` is not supported yet"),
     ("unbuilt_trace", "spec/not-supported-yet", 9, 7, "traffic from a trace is not supported yet"),
     ("unclosed_bracket", "yaml/syntax", 4, 1, "while parsing a flow sequence: did not find"),
@@ -140,6 +166,7 @@ EXPECTED = (
     ("version_2", "spec/version", 1, 10, "this release reads version 1 of the spec, not 2"),
     ("version_text", "spec/version", 1, 10, "`version` is a whole number"),
     ("waiver_without_end", "spec/missing-key", 16, 38, "`waive` lacks `until`"),
+    ("waiver_without_reason", "spec/bad-text", 16, 43, "`` is not a name"),
     ("workload_without_model", "spec/unknown-model", 7, 12, "`chta` is not under `models`"),
     ("wrong_indent", "yaml/syntax", 4, 2, "while parsing a block mapping: did not find"),
     ("wrong_unit", "spec/unknown-unit", 12, 23, "`Gb` is gigabit; this field is a time"),
@@ -160,22 +187,20 @@ def test_every_file_is_listed() -> None:
 @pytest.mark.parametrize("name", sorted(BY_FILE))
 def test_bad_spec(name: str) -> None:
     """Code, place and message of each diagnostic."""
-    diagnostics, _, lines = check_file(str(FOLDER / f"{name}.yaml"), None)
+    file = check_file(str(FOLDER / f"{name}.yaml"), None, opener=OPENER)
 
-    found = [(d.code, d.span.line, d.span.column, d.message) for d in diagnostics if d.span is not None]
-    assert len(found) == len(diagnostics)
+    found = [(d.code, d.span.line, d.span.column, d.message) for d in file.diagnostics if d.span is not None]
+    assert len(found) == len(file.diagnostics)
     for (code, line, column, start), actual in zip(BY_FILE[name], found, strict=True):
         assert (code, line, column) == actual[:3]
         assert actual[3].startswith(start)
-        assert line <= max(1, len(lines))
+        assert line <= max(1, len(file.lines))
 
 
 @pytest.mark.parametrize("name", sorted(BY_FILE))
 def test_every_error_says_what_to_do(name: str) -> None:
     """A diagnostic carries advice: under the caret or as a help line, at least a sentence that says it all."""
-    diagnostics, _, _ = check_file(str(FOLDER / f"{name}.yaml"), None)
-
-    for diagnostic in diagnostics:
+    for diagnostic in check_file(str(FOLDER / f"{name}.yaml"), None, opener=OPENER).diagnostics:
         assert diagnostic.label or diagnostic.help or diagnostic.code in SELF_EXPLAINING
         assert "Error" not in diagnostic.message
         assert "Spec" not in diagnostic.message

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.diagnostics import has_errors
-from planner.report.diagnostics import render_concise, render_full, render_json
+from planner.report.diagnostics import formats, render
+from planner.report.findings import CheckedFile
 from planner.spec import load_spec
 
 JUNK = (
@@ -23,9 +24,8 @@ def check(text: str) -> None:
 
     assert (result.spec is None) == has_errors(result.diagnostics)
     lines = result.document.lines if result.document else ()
-    render_full(result.diagnostics, {"f.yaml": lines})
-    render_json(result.diagnostics, ["f.yaml"])
-    assert render_concise(result.diagnostics).count("\n") == len(result.diagnostics)
+    shown = {format: render(format, [CheckedFile("f.yaml", lines, result.diagnostics)]) for format in formats()}
+    assert shown["concise"].count("\n") == len(result.diagnostics)
     for diagnostic in result.diagnostics:
         assert diagnostic.span is not None
         assert diagnostic.span.line >= 1

@@ -102,6 +102,29 @@ def test_every_built_key_is_read() -> None:
     assert spec.policies[1].waive.until == date(2027, 1, 31)
     assert spec.policies[1].forbid is not None
     assert spec.policies[1].level == "warn"
+    required, by_provider, in_us = (p.value for p in spec.policies[2:5])
+    assert (required.weights, required.kv_cache) == (("fp8",), ("fp8", "bf16"))
+    assert (by_provider.each, by_provider.match, by_provider.share) == ("provider", None, 0.6)
+    assert (in_us.match.all_regions, in_us.share, spec.policies[4].label) == (("us-*",), 0.7, "us")
+    assert spec.policies[6].workloads == ("assis*",)
+    assert [(p.rule, p.value) for p in spec.policies[5:]] == [
+        ("max_price_age", 30 * 86400.0),
+        ("min_latency_margin", 0.05),
+        ("max_cost_per_million_tokens", 0.8),
+        ("min_capacity_margin", 0.1),
+        ("max_monthly_cost_increase", 0.15),
+        ("max_gap", 0.01),
+        ("min_provenance", "B"),
+        ("min_certificate", "inconclusive"),
+    ]
+    api = spec.workloads["assistant"].compare_api
+    assert api is not None
+    assert (api.name, api.input_usd_per_mtok, api.cached_input_usd_per_mtok, api.output_usd_per_mtok) == (
+        "api, 2026",
+        0.15,
+        0.075,
+        0.6,
+    )
 
 
 def test_defaults_merge_key_by_key() -> None:
@@ -136,7 +159,7 @@ def test_spans_follow_inheritance() -> None:
     assert result.span(("models", "chat", "engine", "version")).line == 6
     assert result.span(("models", "chat", "engine", "block_size")).line == 15
     assert result.span(("models", "chat", "engine", "gpu_memory_utilization")).line == 15
-    assert result.span(("supply", "offers", 0, "nodes"), key=True).line == 47
+    assert result.span(("supply", "offers", 0, "nodes"), key=True).line == 48
 
 
 def test_all_mistakes_in_one_run() -> None:
@@ -273,3 +296,18 @@ def test_crlf_files_have_the_same_places() -> None:
     unix, windows = load_spec(text, "f"), load_spec(text.replace("\n", "\r\n"), "f")
 
     assert codes(unix) == codes(windows) == [("spec/unknown-unit", 8, 23)]
+
+
+@pytest.mark.parametrize("name", ["-rf", "@", "../../x", " x", ""])
+def test_a_name_that_starts_wrong_is_told_how_names_start(name: str) -> None:
+    """The characters of these are all legal further on: a list of legal ones would not help."""
+    found = load_spec(f"version: 1\nfleet: f\nmodels:\n  '{name}': {{use: llama-3.1-8b}}\n", "f").diagnostics
+    labels = [d.label for d in found if "cannot be a name" in d.message]
+
+    assert labels == ["start with a letter, a digit or _, and go on with letters, digits, spaces and . _ : / + @ -"]
+
+
+def test_a_name_that_is_too_long_is_told_how_long_names_are() -> None:
+    found = load_spec(f"version: 1\nfleet: f\nmodels:\n  {'x' * 301}: {{use: llama-3.1-8b}}\n", "f").diagnostics
+
+    assert "use up to 300 characters" in [d.label for d in found]

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +15,13 @@ import jsonschema
 import pytest
 from small_specs import EVERYTHING
 
+from planner.cli.schema import SchemaOf, schema_text
 from planner.source import parse
-from planner.spec.schema import spec_schema, spec_schema_text
+from planner.spec.readers import UNITS
+from planner.spec.schema import spec_schema
 
 ROOT = Path(__file__).parents[2]
+SCHEMA = ROOT / "specs" / "fleet.schema.json"
 BAD = ROOT / "tests" / "data" / "bad_specs"
 SPECS = sorted((ROOT / "specs").rglob("*.yaml"))
 SEEN_BY_SCHEMA = (
@@ -38,6 +45,7 @@ SEEN_BY_SCHEMA = (
 )
 
 
+@cache
 def validator() -> jsonschema.Draft7Validator:
     """A validator over the generated schema."""
     return jsonschema.Draft7Validator(spec_schema())
@@ -56,9 +64,9 @@ def nodes(schema: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
 
 def test_committed_schema_is_current() -> None:
     """`specs/fleet.schema.json` is what `planner schema` prints."""
-    committed = (ROOT / "specs" / "fleet.schema.json").read_text(encoding="utf-8")
+    committed = SCHEMA.read_text(encoding="utf-8")
 
-    assert committed == spec_schema_text(), "run: planner schema > specs/fleet.schema.json"
+    assert committed == schema_text(SchemaOf.SPEC), "run: planner schema > specs/fleet.schema.json"
 
 
 def test_schema_is_valid_in_both_drafts() -> None:
@@ -82,6 +90,51 @@ def test_nothing_that_editors_do_not_read() -> None:
         assert node.get("type") != "null", path
         if node.get("additionalProperties") is False and "patternProperties" not in node:
             assert path.endswith("/slo"), path
+
+
+def test_quantities_say_how_they_are_written() -> None:
+    """Each has a pattern with an example that fits it, and its units in the hover text."""
+    for path, node in nodes(spec_schema()):
+        assert UNITS not in node, path
+        if "pattern" in node and "examples" in node:
+            assert all(re.search(node["pattern"], example) for example in node["examples"]), path
+        for key, value in node.get("properties", {}).items():
+            if "USD" in value.get("pattern", "") or "req/s" in value.get("pattern", ""):
+                assert re.search(r"Units?: .*\.$", value["description"]), f"{path}: {key}"
+
+
+def test_defaults_are_valid() -> None:
+    """What an editor fills in, the schema takes."""
+    schema = spec_schema()
+    for path, node in nodes(schema):
+        for key, value in node.get("properties", {}).items():
+            if "default" in value:
+                whole = {**value, "$defs": schema["$defs"]}
+                assert jsonschema.Draft7Validator(whole).is_valid(value["default"]), f"{path}: {key}"
+
+
+def check_jsonschema(*arguments: str | Path) -> tuple[int, str]:
+    """Run the public command on files as they are, without the planner's own reader."""
+    command = [sys.executable, "-m", "check_jsonschema", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_other_tools_take_the_schema_and_the_specs() -> None:
+    """The committed file fits its metaschema, and every spec fits the file."""
+    assert check_jsonschema("--check-metaschema", SCHEMA) == (0, "ok -- validation done\n")
+    assert check_jsonschema("--schemafile", SCHEMA, *SPECS) == (0, "ok -- validation done\n")
+
+
+def test_other_tools_see_mistakes() -> None:
+    """Each wrong spec is named."""
+    wrong = [
+        BAD / f"{name}.yaml" for name in ("unknown_key", "missing_unit", "half_a_node", "bad_date", "unknown_format")
+    ]
+    code, text = check_jsonschema("--schemafile", SCHEMA, *wrong)
+
+    assert code == 1
+    assert [path.name for path in wrong if f"{path}::" not in text] == []
 
 
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.name)
@@ -113,5 +166,5 @@ def test_schema_sees_mistakes(name: str) -> None:
 
 def test_schema_is_deterministic() -> None:
     """The same text every time, and JSON."""
-    assert spec_schema_text() == spec_schema_text()
-    assert json.loads(spec_schema_text())["$schema"] == "http://json-schema.org/draft-07/schema#"
+    assert schema_text(SchemaOf.SPEC) == schema_text(SchemaOf.SPEC)
+    assert json.loads(schema_text(SchemaOf.SPEC))["$schema"] == "http://json-schema.org/draft-07/schema#"

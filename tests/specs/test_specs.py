@@ -20,6 +20,7 @@ from planner.plan.io import dump
 from planner.plan.schema import Plan, Pool
 from planner.report.table import render
 from planner.spec import load_spec
+from planner.study.roofline import operating_points
 
 ROOT = Path(__file__).parents[2]
 SPECS = ROOT / "specs"
@@ -112,6 +113,22 @@ def test_a_spec_is_solved_within_its_gap(name: str) -> None:
 
 
 @every_spec
+def test_no_pool_works_above_the_roof_of_its_gpu(name: str) -> None:
+    """Rows are over all GPUs of a pool: neither what they use nor what they offer is above the datasheet."""
+    plan, catalog = planned(name), prepared(name).catalog
+    devices = {p.name: catalog.gpu(p.gpu).device() for p in plan.pools}
+    points = operating_points(plan, devices)
+
+    assert [p.pool for p in points] == [p.name for p in plan.pools]
+    for pool, point in zip(plan.pools, points, strict=True):
+        device, rows = devices[pool.name], {r.row: r for r in pool.rows}
+        assert 0.0 < point.bytes_per_s < rows["bandwidth_ceiling"].available * 1e9 / pool.gpus
+        assert rows["bandwidth_ceiling"].available * 1e9 / pool.gpus <= device.bandwidth_bytes_per_s
+        assert rows["compute_ceiling"].available * 1e12 / pool.gpus <= max(device.flops.values())
+        assert 0.0 < point.flops_per_s < point.roof(point.flop_per_byte)
+
+
+@every_spec
 def test_no_latency_objective_is_missed(name: str) -> None:
     late = [(w.name, s.metric) for w in planned(name).workloads for s in w.slo if s.margin < -1e-6]
 
@@ -129,8 +146,9 @@ def test_the_plan_is_the_golden_one(name: str) -> None:
     assert text == path.read_text(encoding="utf-8"), f"set {UPDATE}=1 to accept the new plan"
 
 
-@every_spec
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "prod"])
 def test_a_second_run_gives_the_same_bytes(name: str) -> None:
+    """That of `prod` takes as long as all others, and the page of its plan in README.md is compared anyway."""
     assert dump(make_plan(prepared(name), Options())) == dump(planned(name))
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import ParamSpec
 
 from planner.catalog.loading import read_document
 from planner.diagnostics import Diagnostic, DiagnosticError, Severity, Span
+from planner.source import FilePath
 
 P = ParamSpec("P")
 
@@ -22,7 +22,7 @@ def guarded(check: Callable[P, Iterable[Diagnostic]], *args: P.args, **kwargs: P
         yield from error.diagnostics
 
 
-def place(path: Path, *keys: str | int) -> Span:
+def place(path: FilePath, *keys: str | int) -> Span:
     """Return where a key stands in a catalog file."""
     return read_document(path).span(keys, key=True)
 
@@ -32,7 +32,7 @@ def warning(code: str, message: str, span: Span | None) -> Diagnostic:
     return Diagnostic(code, message, span, Severity.WARNING)
 
 
-def doubts(who: str, texts: Iterable[str], path: Path, *keys: str | int) -> Findings:
+def doubts(who: str, texts: Iterable[str], path: FilePath, *keys: str | int) -> Findings:
     """Yield a warning for each doubt that a file states, listed in it under `keys`."""
     for position, text in enumerate(texts):
         yield warning("catalog/doubt", f"{who}: {text}", place(path, *keys, position))

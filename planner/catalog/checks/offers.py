@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import date
-from pathlib import Path
 
 from planner.catalog.checks.findings import Findings, doubts, place, warning
 from planner.catalog.offer import CatalogOffer, Instance, OfferFile, PriceList, exact_day
 from planner.catalog.store import Catalog
 from planner.diagnostics import Diagnostic, Span
+from planner.source import FilePath
 
 
 def findings(catalog: Catalog, provider: str, clock: date) -> Findings:
@@ -48,7 +48,7 @@ def ratio_findings(catalog: Catalog) -> Findings:
         yield warning("catalog/doubt", message, place(path, "ratios"))
 
 
-def _instance(file: OfferFile, instance: Instance, known: set[str], path: Path, position: int) -> Findings:
+def _instance(file: OfferFile, instance: Instance, known: set[str], path: FilePath, position: int) -> Findings:
     who = f"{file.provider} {instance.instance}"
     if instance.gpu not in known:
         message = f"{who}: no GPU `{instance.gpu}` in the catalog"

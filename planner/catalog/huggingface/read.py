@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from planner.diagnostics import Diagnostic, DiagnosticError, Span
+from planner.source import FilePath
 
 LARGEST_BYTES = 20_000_000
 DEEPEST = 64
@@ -15,16 +15,16 @@ QUANTISATION_FILE = "hf_quant_config.json"
 _SHOWN = "config.json of a Hugging Face model repository"
 
 
-def read_config(path: Path) -> dict[str, Any]:
+def read_config(path: FilePath) -> dict[str, Any]:
     """Return the parsed file. Raises `DiagnosticError` when it is no JSON object, and `OSError` when it is not there."""
     with path.open("rb") as file:
         data = file.read(LARGEST_BYTES + 1)
     return parse_config(data, str(path))
 
 
-def quantisation_beside(path: Path) -> dict[str, Any] | None:
+def quantisation_beside(path: FilePath) -> dict[str, Any] | None:
     """Return the `hf_quant_config.json` in the folder of a config, None without one. Raises as `read_config`."""
-    beside = path.with_name(QUANTISATION_FILE)
+    beside = path.parent / QUANTISATION_FILE
     return read_config(beside) if beside.is_file() else None
 
 

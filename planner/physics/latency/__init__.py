@@ -16,13 +16,14 @@ from planner.physics.latency.largest import (
     largest_within,
 )
 from planner.physics.latency.mixture import merge
-from planner.physics.latency.rating import allowed_share, percentile, tail
+from planner.physics.latency.rating import AtBatch, allowed_share
 from planner.physics.latency.types import METRICS, Flow, Largest, Lengths, Pairs, Saturation
 
 __all__ = [
     "LONE_REPLICA_FACTOR",
     "METRICS",
     "UTILIZATION_GUARD",
+    "AtBatch",
     "Ceiling",
     "Flow",
     "Largest",
@@ -37,8 +38,6 @@ __all__ = [
     "largest_batch",
     "largest_within",
     "merge",
-    "percentile",
     "saturation",
-    "tail",
     "throughput",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,35 +21,51 @@ SHORTEST_S = 1e-6
 LONGEST_S = 1e6
 
 Tail = Callable[[Array], Array]
+Share = TypeVar("Share", float, Array)
 
 
-def tail(pairs: Pairs, batch: Array, metric: str, limit_s: Array, observed: Lengths | None = None) -> Array:
-    """Return the share of requests (`itl`: of gaps) whose `metric` exceeds `limit_s` at the mean batch `batch`, [P].
+class AtBatch(NamedTuple):
+    """Pairs at their mean batch, to be asked for the latency of their requests, or of those `observed` among them."""
 
-    `metric` is one of `METRICS`: `ttft` and `e2e` over all requests, `tpot` over those with two tokens or more. The
-    requests are those of `observed`, by default all of the pair's. Raises `ValueError` for an unknown metric.
-    """
-    with np.errstate(all="ignore"):
-        base, state = loaded(pairs, batch)
-        return tail_of(base, state, metric, observed or all_requests(pairs))(seconds(limit_s, pairs.size))
+    base: Basis
+    state: Load
+
+    @classmethod
+    def of(cls, pairs: Pairs, batch: Array) -> AtBatch:
+        """Return `pairs` at the mean batch `batch`, [P]."""
+        with np.errstate(all="ignore"):
+            return cls(*loaded(pairs, batch))
+
+    def take(self, index: npt.NDArray[np.intp]) -> AtBatch:
+        """Return the pairs at `index`, in that order."""
+        return AtBatch(self.base.take(index), self.state.take(index))
+
+    def tail(self, metric: str, limit_s: Array, observed: Lengths | None = None) -> Array:
+        """Return the share of requests (`itl`: of gaps) whose `metric` exceeds `limit_s`, [P].
+
+        `metric` is one of `METRICS`: `ttft` and `e2e` over all requests, `tpot` over those with two tokens or more.
+        Raises `ValueError` for an unknown metric.
+        """
+        pairs = self.base.pairs
+        with np.errstate(all="ignore"):
+            exceeds = tail_of(self.base, self.state, metric, observed or all_requests(pairs))
+            return exceeds(seconds(limit_s, pairs.size))
+
+    def percentile(self, metric: str, p: npt.ArrayLike, halved: bool = True, observed: Lengths | None = None) -> Array:
+        """Return the `p` quantile (0 to 1) of `metric` in seconds; `p` is one for all pairs, or [P].
+
+        It is the smallest limit that `largest_batch` would accept there: with `halved`, the limit that only `(1 - p)/2` of
+        the requests exceed (`e2e`: `1 - p`). Raises `ValueError` for an unknown metric.
+        """
+        pairs = self.base.pairs
+        with np.errstate(all="ignore"):
+            exceeds = tail_of(self.base, self.state, metric, observed or all_requests(pairs))
+            ends = np.full((2, pairs.size), [[SHORTEST_S], [LONGEST_S]])
+            allowed = allowed_share(metric, np.asarray(p), halved)
+            return smallest_limit(exceeds, allowed, ends[0], ends[1], _PERCENTILE_STEPS)
 
 
-def percentile(
-    pairs: Pairs, batch: Array, metric: str, p: float, halved: bool = True, observed: Lengths | None = None
-) -> Array:
-    """Return the `p` quantile (0 to 1) of `metric` in seconds at the mean batch `batch`, [P].
-
-    It is the smallest limit that `largest_batch` would accept there: with `halved`, the limit that only `(1 - p)/2` of
-    the requests exceed (`e2e`: `1 - p`). Raises `ValueError` for an unknown metric.
-    """
-    with np.errstate(all="ignore"):
-        base, state = loaded(pairs, batch)
-        exceeds = tail_of(base, state, metric, observed or all_requests(pairs))
-        ends = np.full((2, pairs.size), [[SHORTEST_S], [LONGEST_S]])
-        return smallest_limit(exceeds, allowed_share(metric, p, halved), ends[0], ends[1], _PERCENTILE_STEPS)
-
-
-def smallest_limit(exceeds: Tail, allowed: float, low: Array, high: Array, steps: int) -> Array:
+def smallest_limit(exceeds: Tail, allowed: float | Array, low: Array, high: Array, steps: int) -> Array:
     """Bisect the logarithm of the limit between `low` and `high` seconds for the smallest one that is allowed."""
     for _ in range(steps):
         middle = np.sqrt(low * high)
@@ -83,7 +100,7 @@ def seconds(limit_s: npt.ArrayLike, size: int) -> Array:
     return np.minimum(np.broadcast_to(np.asarray(limit_s, dtype=np.float64), (size,)), LONGEST_S)
 
 
-def allowed_share(metric: str, p: float, halved: bool) -> float:
+def allowed_share(metric: str, p: Share, halved: bool) -> Share:
     """Return the tail that a percentile leaves; the lengths of outputs, which are known, make most of that of `e2e`."""
     return (1.0 - p) * (0.5 if halved and metric != "e2e" else 1.0)
 

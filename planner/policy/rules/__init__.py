@@ -1,1 +1,1 @@
-"""One module per policy rule; each defines `NAME` and `check`."""
+"""One module per policy rule; each defines `RULE`."""

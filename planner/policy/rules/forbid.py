@@ -1,25 +1,22 @@
-"""No node of the fleet matches this selector."""
+"""No nodes that are paid for, and no pools, match this selector."""
 
 from __future__ import annotations
 
-from planner.candidates.selection import matches
-from planner.policy.facts import Finding, PlanFacts
+from planner.policy.facts import PlanFacts
+from planner.policy.rule import Finding, Rule
+from planner.policy.selectors import covers, in_words, matching
 from planner.spec import PolicySpec
-
-NAME = "forbid"
 
 
 def check(policy: PolicySpec, facts: PlanFacts) -> Finding:
-    """List the offers that are paid for although the selector forbids them."""
-    selector = policy.forbid
-    assert selector is not None
-    found = [o.name for o in facts.offers if matches(selector, o, facts.catalog)]
-    given = {
-        "countries": selector.all_countries,
-        "gpus": selector.gpus,
-        "providers": selector.all_providers,
-        "regions": selector.all_regions,
-        "terms": selector.terms,
-    }
-    limit = ", ".join(f"{key}: {'|'.join(values)}" for key, values in given.items() if values)
-    return Finding(not found, limit, ", ".join(found) or None)
+    """List the offers that are paid for, or the pools, although the selector forbids them."""
+    found = list(matching(policy.value, facts))
+    return Finding(not found, in_words(policy.value), ", ".join(found) or None)
+
+
+def is_looser(old: PolicySpec, new: PolicySpec) -> bool:
+    """Tell whether something that was forbidden no longer is."""
+    return not covers(new.value, old.value)
+
+
+RULE = Rule("forbid", "words", check, is_looser)

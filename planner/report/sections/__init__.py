@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from planner.plan.schema import Plan
 from planner.report.content import Block, Origin
+from planner.report.sections.api import api
 from planner.report.sections.certificate import certificate, certified_latency
 from planner.report.sections.commitments import commitments
 from planner.report.sections.headline import headline
 from planner.report.sections.infeasible import infeasible
 from planner.report.sections.nodes import nodes
-from planner.report.sections.notes import assumptions, excluded, policies, rejections
+from planner.report.sections.notes import assumptions, excluded, rejections
 from planner.report.sections.periods import by_period, periods
+from planner.report.sections.policies import policies
 from planner.report.sections.pools import limits, measurements, memory, pools, predictions
 from planner.report.sections.preferred import preferred
 from planner.report.sections.workloads import latency, workloads
@@ -25,6 +27,7 @@ SECTIONS = (
     by_period,
     commitments,
     workloads,
+    api,
     latency,
     certified_latency,
     predictions,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from planner.diagnostics import Diagnostic, Span
 from planner.plan.schema import Conflict, InfeasibleReport, Relaxation
 from planner.report import figures
-from planner.report.content import Block, Excerpt, Lines, Origin, Table, numbers, texts
+from planner.report.content import Block, Excerpt, Lines, Origin, Table, keys, numbers, texts
 
 CODE = "solve/infeasible"
 
@@ -53,7 +53,7 @@ def _keys(conflict: tuple[Conflict, ...]) -> Block:
 
 def _ways(relaxations: tuple[Relaxation, ...]) -> Block:
     """Return the changes, one a row; those that only help together share the number of their way."""
-    columns = numbers("Way") + texts("Key", "From", "To") + numbers("Fleet then costs, $/h")
+    columns = numbers("Way") + keys("Key") + texts("From", "To") + numbers("Fleet then costs, $/h")
     several = len({r.way for r in relaxations}) < len(relaxations)
     notes = ("Changes of one way are made together.",) if several else ()
     return Table("What would make it feasible", columns, tuple(_row(r) for r in relaxations), notes)

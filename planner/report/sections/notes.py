@@ -1,51 +1,14 @@
-"""What stands under a plan: policies, what was ruled out, what was assumed, what is not included."""
+"""What stands under a plan: what was ruled out, what was assumed, what is not included."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from planner.plan.schema import Plan, PlanAssumption, PolicyResult
+from planner.plan.schema import Plan, PlanAssumption
 from planner.report import figures
-from planner.report.content import Block, Lines, Table, texts
+from planner.report.content import Block, Lines, Table, keys, texts
 
 MOST_VALUES = 2
-_MONEY_RULES = ("max_monthly_cost",)
-_SHARE_RULES = ("max_monthly_cost_increase", "min_latency_margin")
-
-
-def policies(plan: Plan) -> Block | None:
-    """Return the outcome of every policy."""
-    return policy_table(plan.policies)
-
-
-def policy_table(results: Sequence[PolicyResult]) -> Block | None:
-    """Return outcomes of policies as a table, None where there are none."""
-    if not results:
-        return None
-    columns = texts("Policy", "Rule", "Outcome", "Limit", "Actual", "In the spec")
-    return Table("Policies", columns, tuple(_policy(p) for p in results))
-
-
-def _policy(policy: PolicyResult) -> tuple[str, ...]:
-    outcome = policy.outcome.replace("_", " ")
-    return (
-        figures.visible(policy.id),
-        figures.visible(policy.rule),
-        outcome.upper() if policy.outcome == "deny" else outcome,
-        _quantity(policy.rule, policy.limit),
-        _quantity(policy.rule, policy.actual),
-        figures.visible(policy.path),
-    )
-
-
-def _quantity(rule: str, value: float | str | None) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, str):
-        return figures.visible(value)
-    if rule in _MONEY_RULES:
-        return figures.usd(value)
-    return figures.share(value) if rule in _SHARE_RULES else figures.number(value)
 
 
 def rejections(plan: Plan) -> Block | None:
@@ -68,6 +31,15 @@ def assumptions(plan: Plan) -> Block | None:
         kinds.setdefault(kind, {}).setdefault(figures.visible(assumption.value), []).append(name)
     lines = tuple(f"{kind}: {_values(values)}" for kind, values in kinds.items())
     return Lines("Assumptions", (*lines, f"As of {figures.visible(plan.as_of)}. Each with its source: --format json."))
+
+
+def every_assumption(plan: Plan) -> Block | None:
+    """Return each assumption with its source."""
+    if not plan.assumptions:
+        return None
+    rows = tuple(tuple(map(figures.visible, (a.key, a.value, a.source))) for a in plan.assumptions)
+    note = f"As of {figures.visible(plan.as_of)}."
+    return Table("Each with its source", keys("Of") + texts("Value", "Source"), rows, (note,))
 
 
 def _kind(assumption: PlanAssumption, names: Iterable[str]) -> tuple[str, str]:

@@ -140,21 +140,25 @@ def measurements(plan: Plan) -> Block | None:
 
 
 def memory(plan: Plan) -> Block | None:
-    """Return what fills the memory of one GPU of each pool."""
-    if not plan.pools:
-        return None
-    columns = texts("Pool") + numbers("Usable") + texts("Use")
+    """Return what fills the memory of one GPU of each pool, with bars of letters."""
+    return memory_table(plan, drawn=True) if plan.pools else None
+
+
+def memory_table(plan: Plan, drawn: bool) -> Table:
+    """Return what fills the memory of one GPU of each pool, with bars of letters if it is `drawn` so."""
+    columns = texts("Pool") + numbers("Usable") + (texts("Use") if drawn else ())
     columns += numbers("Weights", "KV", "Act.", "Runtime", "Graphs", "Free", "KV tokens", "Longest seqs")
-    notes = (_LEGEND, "Longest seqs: sequences of max_model_len tokens that one replica holds at once.")
-    return Table("HBM per GPU in GiB", columns, tuple(_memory(p) for p in plan.pools), notes)
+    longest = "Longest seqs: sequences of max_model_len tokens that one replica holds at once."
+    notes = (_LEGEND, longest) if drawn else (longest,)
+    return Table("HBM per GPU in GiB", columns, tuple(_memory(p, drawn) for p in plan.pools), notes)
 
 
-def _memory(pool: Pool) -> tuple[str, ...]:
+def _memory(pool: Pool, drawn: bool) -> tuple[str, ...]:
     hbm = pool.hbm_bytes_per_gpu
     return (
         figures.visible(pool.name),
         figures.gib(hbm.usable),
-        bar(hbm),
+        *((bar(hbm),) if drawn else ()),
         *(figures.gib(getattr(hbm, part)) for part, _ in _PARTS),
         figures.number(pool.kv_tokens),
         figures.number(pool.max_concurrency),

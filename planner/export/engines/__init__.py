@@ -1,0 +1,1 @@
+"""The engines that exports can start, one a module."""

@@ -1,0 +1,1 @@
+"""What a plan can be exported to, one target a module."""

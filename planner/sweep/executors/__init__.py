@@ -1,0 +1,1 @@
+"""Executors: one module each, whose name is that of the executor."""

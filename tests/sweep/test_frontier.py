@@ -1,0 +1,141 @@
+"""Frontiers: every step of a staircase is found and proven, with few plans; trades that there are not are refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from swept import base
+
+from planner.report.frontier import blocks, csv_text, picture
+from planner.report.table import print_blocks
+from planner.sweep.frontier import PRECISION, Frontier, Trade, TradeError, steps_of, trade_of
+from planner.sweep.row import Row
+
+NOW = Row(scenario=0, values={}, status="solved", usd_per_month=1000.0, gap=0.0, gpus=3)
+
+
+def trade(kind: str = "time", tightest: float = 0.01, loosest: float = 1.0) -> Trade:
+    return Trade("cost against something", "some.key", kind, tightest, loosest, str)  # type: ignore[arg-type]
+
+
+class Stairs:
+    """A spec whose cost doubles at each of some limits, and which no fleet meets below the tightest of them."""
+
+    def __init__(self, limits: Sequence[float], gap: float = 0.0) -> None:
+        self.limits, self.gap = sorted(limits), gap
+        self.asked: list[float] = []
+
+    def cost(self, limit: float) -> float | None:
+        above = sum(1 for each in self.limits if each <= limit)
+        return None if above == 0 else 100.0 * 2.0 ** (len(self.limits) - above)
+
+    def __call__(self, limits: Sequence[float]) -> Mapping[float, Row]:
+        self.asked += limits
+        return {limit: self._row(self.cost(limit)) for limit in limits}
+
+    def _row(self, cost: float | None) -> Row:
+        if cost is None:
+            return Row(scenario=0, values={}, status="infeasible")
+        bound = cost * (1.0 - self.gap)
+        return Row(
+            scenario=0, values={}, status="solved", usd_per_month=cost, bound_usd_per_month=bound, gap=self.gap, gpus=1
+        )
+
+
+@given(st.lists(st.floats(0.011, 0.99), min_size=1, max_size=4))
+def test_every_step_that_can_be_told_apart_is_found(limits: list[float]) -> None:
+    stairs = Stairs(limits)
+    _, steps = steps_of(trade(), stairs)
+
+    assert len(stairs.asked) == len(set(stairs.asked)) < 100
+    for step in steps:
+        assert step.row.usd_per_month == stairs.cost(step.limit)
+        if step.dearer_at is not None:
+            assert stairs.cost(step.dearer_at) != step.row.usd_per_month
+            assert step.limit / step.dearer_at <= 1.0 + PRECISION
+            assert step.next == ("no-fleet" if stairs.cost(step.dearer_at) is None else "dearer")
+    costs = [step.row.usd_per_month or 0.0 for step in steps]
+    assert costs == sorted(costs, reverse=True)
+    assert costs[-1] == 100.0
+
+
+def test_differences_within_the_gap_are_no_steps() -> None:
+    _, steps = steps_of(trade(), Stairs([0.001, 0.1], gap=0.6))
+    assert [(step.limit, step.next) for step in steps] == [(0.01, "end")]
+
+
+def test_whole_numbers_are_found_exactly() -> None:
+    _, steps = steps_of(trade("count", 1.0, 200.0), Stairs([37.0, 101.0]))
+    assert [(step.limit, step.dearer_at, step.next) for step in steps] == [
+        (37.0, 36.0, "no-fleet"),
+        (101.0, 100.0, "dearer"),
+    ]
+
+
+def test_a_limit_may_tighten_upwards() -> None:
+    class Downwards(Stairs):
+        def cost(self, limit: float) -> float | None:
+            return 200.0 if limit > 0.9 else 100.0
+
+    _, steps = steps_of(trade("share", 0.99, 0.5), Downwards([]))
+    assert [step.row.usd_per_month for step in steps] == [200.0, 100.0]
+    assert 0.89 < steps[1].limit <= 0.9 < (steps[1].dearer_at or 0.0) < 0.91
+
+
+@pytest.mark.parametrize(
+    ("text", "between", "message"),
+    [
+        ("cost", None, "is no trade"),
+        ("power:gpus", None, "is no trade"),
+        ("cost:tpot_p59@assistant", None, "did you mean cost:tpot_p95@assistant?"),
+        ("cost:tpot_p95@asistant", None, "did you mean `assistant`?"),
+        ("cost:gpu", None, "did you mean cost:gpus?"),
+        ("cost:gpus", "1 s..2 s", "measures a time; this field is a count"),
+        ("cost:tpot_p95", "40 ms", "is no range"),
+        ("cost:tpot_p95", "40 ms..40 ms", "is no range"),
+    ],
+)
+def test_a_trade_that_there_is_not_is_refused(text: str, between: str | None, message: str) -> None:
+    with pytest.raises(TradeError) as caught:
+        trade_of(text, base(), NOW, 600.0, between)
+    assert message in str(caught.value)
+
+
+def test_limits_are_written_as_the_spec_has_them() -> None:
+    latency = trade_of("cost:tpot_p95", base(), NOW, 600.0, None)
+    gpus = trade_of("cost:gpus", base(), NOW, 600.0, "2..9")
+    confidence = trade_of("cost:confidence", base(), NOW, 600.0, "80 %..95 %")
+
+    assert (latency.key, latency.text_of(0.05)) == ("workloads.assistant.slo.tpot_p95", "50 ms")
+    assert (latency.tightest, latency.loosest) == (0.0125, 0.2)
+    assert (gpus.key, json.loads(gpus.text_of(4.0))) == ("supply.limits.rules", [{"match": {}, "gpus": 4}])
+    assert (gpus.tightest, gpus.loosest) == (2.0, 9.0)
+    assert (confidence.tightest, confidence.loosest) == (0.95, 0.8)
+
+
+def test_a_trade_without_any_fleet_is_told() -> None:
+    planned, steps = steps_of(trade(), Stairs([2.0]))
+    found = Frontier(fleet="f", trade="t", key="k", unit="s", tightest=0.01, loosest=1.0, planned=planned, steps=steps)
+
+    assert (planned, steps) == (9, ())
+    assert "No fleet meets the spec at any of these limits." in print_blocks(blocks(found))
+    assert csv_text(found) == ""
+    assert picture(found, "svg")
+
+
+def test_pictures_and_rows_have_every_step() -> None:
+    planned, steps = steps_of(trade(), Stairs([0.1, 0.4]))
+    found = Frontier(
+        fleet="a<b>&", trade="t", key="k", unit="s", tightest=0.01, loosest=1.0, planned=planned, steps=steps
+    )
+
+    assert len(csv_text(found).splitlines()) == 3
+    assert picture(found, "svg") == picture(found, "svg")
+    assert picture(found, "png").startswith(b"\x89PNG")
+    page = picture(found, "html").decode()
+    assert "a&lt;b&gt;&amp;" in page
+    assert "<b>" not in page
