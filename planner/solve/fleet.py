@@ -26,11 +26,7 @@ LEAST_TIME_S = 0.01
 GAP_SHARE_FOR_SEARCH = 0.98  # the search aims below the gap asked for, so that tie-breaks and rounding do not exceed it
 MOST_COLUMNS_SOON = 1500  # candidates; with more, the whole program is not worth a try before the search by models
 NEAR_GAP = 0.05  # a fleet so near its bound is best finished by the whole program
-WHOLE_SOON = (
-    (100, 1),
-    (2000, MOST_BRANCHES),
-)  # nodes of the whole program and branches of the search by models, in turn
-WHOLE_LATE = ((0, MOST_BRANCHES),)
+WORK_SOON = 4_000_000  # nodes of the whole program times candidates, before the search by models branches
 FIRST_NODES = 20  # of the whole program where no fleet is known
 MOST_MODELS_WHOLE = 12  # beyond that the whole program brings nothing within minutes
 
@@ -131,13 +127,16 @@ def _solve(search: Search, limits: SolveLimits) -> Answered:
     with stopped_by(lambda: limits.is_interrupted or (limits.is_over and search.best is not None)):
         search.run(aim, branches=0 if few else 1 if limits.is_brief else MOST_BRANCHES)
         if few:
-            if search.best is None:  # what models choose alone does not fit together: any fleet is worth having
-                _finish(search, replace(aim, gap=NEAR_GAP), replace(limits, max_nodes=limits.max_nodes or FIRST_NODES))
-            search.run(replace(aim, gap=NEAR_GAP), branches=1)
-            soon = len(search.problem.columns) <= MOST_COLUMNS_SOON
-            for nodes, branches in () if limits.is_brief else WHOLE_SOON if soon else WHOLE_LATE:
-                _finish(search, aim, replace(limits, max_nodes=limits.max_nodes or nodes))
-                search.run(aim, branches)
+            near = replace(aim, gap=NEAR_GAP)
+            search.run(near, branches=1)
+            if search.best is None:  # plans that are known do not fit together: any fleet is worth having
+                _finish(search, near, replace(limits, max_nodes=limits.max_nodes or FIRST_NODES))
+                search.run(near, branches=1)
+            if not limits.is_brief:
+                columns = len(search.problem.columns)
+                if columns <= MOST_COLUMNS_SOON:
+                    _finish(search, aim, replace(limits, max_nodes=limits.max_nodes or WORK_SOON // columns))
+                search.run(aim)
             _finish(search, aim, limits)
     if search.unserved:
         names = ", ".join(search.unserved)

@@ -44,8 +44,9 @@ class Answer:
 class Effort:
     """Limits of one solve. Nodes bound the work the same way on every machine; seconds are the emergency brake.
 
-    A search also stops at a point whose objective is at most `target`. Small programs do better without `heuristics`.
-    Points that cost more than `cutoff` are not looked for: a point is known that costs less.
+    A search also stops at a point whose objective is at most `target`. Programs of one model do better where they are said to be small (`is_small`).
+    Points that cost more than `cutoff` are not looked for: a point is known that costs less. With `keeps_sums`, columns that
+    are sums of others stay in the program, so that the search can branch on them.
     """
 
     relative_gap: float = 0.0
@@ -54,10 +55,12 @@ class Effort:
     time_limit_s: float | None = None
     target: float | None = None
     cutoff: float | None = None
-    heuristics: bool = True
+    is_small: bool = False
+    keeps_sums: bool = False
 
 
 HEURISTIC_EFFORT = 0.05
+SUBSTITUTIONS = (1 << 8) | (1 << 9) | (1 << 12)  # presolve rules of HiGHS: free columns, equations of two, aggregator
 SEARCH_OPTIONS: dict[str, Any] = {
     "mip_heuristic_run_feasibility_jump": False,
     "mip_heuristic_run_rins": False,
@@ -67,6 +70,13 @@ SEARCH_OPTIONS: dict[str, Any] = {
     "mip_allow_cut_separation_at_nodes": False,
 }
 """What costs more than it brings on these programs (measured, see planner/manual/decisions.md)."""
+SMALL_OPTIONS: dict[str, Any] = {
+    "mip_heuristic_effort": 0.0,
+    "mip_heuristic_run_rens": False,
+    "mip_pscost_minreliable": 0,
+    "mip_pool_soft_limit": 20,
+}
+"""The same for programs of one model: no heuristics, no strong branching, few cuts."""
 
 
 def minimise(program: CompiledProgram, effort: Effort, relaxed: bool = False) -> Answer:
@@ -121,10 +131,13 @@ def _options(effort: Effort) -> dict[str, Any]:
         "random_seed": 0,
         "mip_rel_gap": effort.relative_gap,
         "mip_abs_gap": effort.absolute_gap,
-        "mip_heuristic_effort": HEURISTIC_EFFORT if effort.heuristics else 0.0,
-        "mip_heuristic_run_rens": effort.heuristics,
+        "mip_heuristic_effort": HEURISTIC_EFFORT,
     }
     options |= SEARCH_OPTIONS
+    if effort.is_small:
+        options |= SMALL_OPTIONS
+    if effort.keeps_sums:
+        options["presolve_rule_off"] = SUBSTITUTIONS
     if effort.target is not None:
         options["objective_target"] = effort.target
     if effort.cutoff is not None:

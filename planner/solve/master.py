@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import block_array, coo_array, csr_array
+from scipy.sparse import block_array, csr_array
 
 from planner.program.compile import CompiledProgram
 from planner.program.data import FleetProblem
 from planner.program.supply import Needs, Size, compile_supply
 from planner.solve.highs import Effort, Status, minimise
 from planner.solve.pricing import BlockPlan
+from planner.solve.sparse import sparse
 from planner.solve.tolerance import to_count
 
 Floats = NDArray[np.float64]
@@ -184,15 +185,15 @@ def _master(
     size_at = {size: i for i, size in enumerate(supply.sizes)}
     model_at = {model: i for i, model in enumerate(models)}
     uses = [(size_at[size], j, count) for j, plan in enumerate(plans) for size, count in plan.use]
-    use = _sparse(uses, (sizes, len(plans)))
-    held = _sparse([(i, int(at), -1.0) for i, at in enumerate(supply.replicas_at)], (sizes, width))
-    one_each = _sparse([(model_at[p.model], j, 1.0) for j, p in enumerate(plans)], (len(models), len(plans)))
-    lacking = _sparse([(i, i, -1.0) for i in range(sizes)], (sizes, sizes))
+    use = sparse(uses, (sizes, len(plans)))
+    held = sparse([(i, int(at), -1.0) for i, at in enumerate(supply.replicas_at)], (sizes, width))
+    one_each = sparse([(model_at[p.model], j, 1.0) for j, p in enumerate(plans)], (len(models), len(plans)))
+    lacking = sparse([(i, i, -1.0) for i in range(sizes)], (sizes, sizes))
     matrix = block_array(
         [
-            [base.matrix, _sparse([], (len(base.rows), sizes)), _sparse([], (len(base.rows), len(plans)))],
+            [base.matrix, sparse([], (len(base.rows), sizes)), sparse([], (len(base.rows), len(plans)))],
             [held, lacking, use],
-            [_sparse([], (len(models), width)), _sparse([], (len(models), sizes)), one_each],
+            [sparse([], (len(models), width)), sparse([], (len(models), sizes)), one_each],
         ],
         format="csr",
     )
@@ -213,19 +214,12 @@ def _master(
     )
 
 
-def _sparse(entries: Sequence[tuple[int, int, float]], shape: tuple[int, int]) -> csr_array:
-    if not entries:
-        return csr_array(shape, dtype=float)
-    at, columns, values = zip(*entries, strict=True)
-    return csr_array(coo_array((np.array(values, dtype=float), (np.array(at), np.array(columns))), shape=shape))
-
-
 def _with_cuts(program: CompiledProgram, cuts: Sequence[Cut]) -> CompiledProgram:
     if not cuts:
         return program
     entries = [(i, column, 1.0) for i, cut in enumerate(cuts) for column in cut.nodes]
     matrix = block_array(
-        [[program.matrix], [_sparse(entries, (len(cuts), len(program.columns)))]],
+        [[program.matrix], [sparse(entries, (len(cuts), len(program.columns)))]],
         format="csr",
     )
     return replace(

@@ -24,7 +24,7 @@ from planner.solve.tolerance import to_count
 Floats = NDArray[np.float64]
 MOST_CUTS = 6
 NEAR_PRICES = 1.5  # candidates that may be worth having where prices of GPUs shift by this factor are compiled at once
-MOST_NODES = 300  # of one search: what is still open then is left to the gap
+MOST_NODES = 2000  # of one search: what is still open then is left to the gap
 SAFE_SHARE = 1.0 - 1e-5  # bounds are used this much below what the solver proves: nearer, its presolve sees conflicts
 CUTOFF_ROOM = 1e-3  # a search looks for plans up to this much above the best that is known, so that it finds that one
 MOST_LOSS_ROUNDS = 6  # what a block does not settle by then is left to the whole program
@@ -167,7 +167,7 @@ class Block:
                 if relaxed.point is not None and cost - relaxed.bound * SAFE_SHARE <= gap * cost:
                     return Priced(best, min(cost, max(bound, relaxed.bound * SAFE_SHARE)), True)
             cutoff = None if best is None else cost * (1.0 + CUTOFF_ROOM)
-            answer = minimise(program, Effort(relative_gap=gap, max_nodes=MOST_NODES, cutoff=cutoff, heuristics=False))
+            answer = minimise(program, Effort(relative_gap=gap, max_nodes=MOST_NODES, cutoff=cutoff, is_small=True))
             if answer.point is None:
                 return self._without_point(answer, best, cost, bound)
             bound = max(bound, answer.bound)

@@ -10,6 +10,7 @@ import numpy as np
 
 from planner.program.compile import compile_problem
 from planner.program.data import BlockBound, FleetProblem
+from planner.solve.counts import with_gpu_counts
 from planner.solve.highs import Effort, Status, minimise
 from planner.solve.master import Fleet
 from planner.solve.spares import fragile_pools, with_losses
@@ -58,10 +59,10 @@ def solve_whole(
     """
     problem = replace(problem, block_bounds=block_bounds)
     while True:
-        program = compile_problem(problem)
+        program = with_gpu_counts(compile_problem(problem), problem.columns)
         cutoff = None if found is None else found.cost * (1.0 + CUTOFF_ROOM)
         target = bound / (1.0 - gap)
-        effort = Effort(gap, 0.0, limits.max_nodes, limits.time_left_s, target=target, cutoff=cutoff)
+        effort = Effort(gap, 0.0, limits.max_nodes, limits.time_left_s, target=target, cutoff=cutoff, keeps_sums=True)
         answer = minimise(program, effort)
         if answer.status is Status.INFEASIBLE:
             return Whole(found, np.inf if found is None else max(bound, found.cost), problem)
