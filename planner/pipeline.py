@@ -13,7 +13,7 @@ from threading import Event
 
 from planner import __version__
 from planner.audited import planned
-from planner.candidates.growth import ByTerms, growth_assumptions, steps_of
+from planner.candidates.growth import ByTerms, Step, growth_assumptions, steps_of
 from planner.candidates.hours import hour_assumptions, periods_of
 from planner.candidates.knowledge import Knowledge
 from planner.candidates.periods import Case, Expanded
@@ -154,21 +154,27 @@ def _explained(prepared: Prepared, ground: Ground, limits: SolveLimits, options:
     rough = replace(limits, gap=max(limits.gap, WAY_GAP))
     failing = _first_without_fleet(prepared, ground, rough, options)
     spec, table = (ground.spec, ground.table) if failing is None else (failing.spec, failing.table)
-    trials = replace(_trials(prepared, ground.knowledge, options, rough), memo=ground.memo)
+    step = None if failing is None else failing.name
+    trials = replace(_trials(prepared, ground.knowledge, options, rough, step), memo=ground.memo)
     if ground.together is not None and failing is None:
         return InfeasibleReport(reason=NO_FLEET_OF_ALL_STEPS)
-    if failing is not None:
-        trials = replace(
-            trials, most_solves=0
-        )  # ways out would be for the demand of that step, which no key of the spec has
     report = explain_infeasible(spec, table, trials)
-    reason = report.reason
     if failing is not None and ground.together is not None:
-        step = next(s for s in ground.together.steps if s.name == failing.name)
-        reason = f"month {step.first_month} (from {step.due}) is the first without a fleet, at the demand it has then: {reason}"
+        report = _of_step(report, next(s for s in ground.together.steps if s.name == failing.name))
+    reason = report.reason
     if table.has_mixes and not unserved(table):
         reason = f"{reason}\n{RATED_MIXES}"
     return report.model_copy(update={"reason": reason})
+
+
+def _of_step(report: InfeasibleReport, step: Step) -> InfeasibleReport:
+    """Return why a step of a growing demand has no fleet, without the ways that change its demand: no key of the spec has that."""
+    lost = {r.way for r in report.relaxations if ".traffic." in r.key}
+    numbers = {way: i for i, way in enumerate(sorted({r.way for r in report.relaxations} - lost), 1)}
+    left = tuple(r.model_copy(update={"way": numbers[r.way]}) for r in report.relaxations if r.way in numbers)
+    why = f"{report.reason}, for that month" if left else "the keys below leave no fleet for it"
+    reason = f"month {step.first_month} (from {step.due}) is the first without a fleet, at the demand that it has then: {why}"
+    return report.model_copy(update={"reason": reason, "relaxations": left})
 
 
 def _first_without_fleet(prepared: Prepared, ground: Ground, limits: SolveLimits, options: Options) -> Case | None:
@@ -273,8 +279,10 @@ def _context(prepared: Prepared, spec: FleetSpec, table: CandidateTable, options
     return Context(spec, table, as_of, _digests(prepared, as_of, options), _versions(), periods)
 
 
-def _trials(prepared: Prepared, knowledge: Knowledge, options: Options, limits: SolveLimits) -> Trials:
-    """Return the means to plan variants of a spec within `limits`."""
+def _trials(
+    prepared: Prepared, knowledge: Knowledge, options: Options, limits: SolveLimits, step: str | None = None
+) -> Trials:
+    """Return the means to plan variants of a spec within `limits`: of today, or of one step where its demand grows."""
 
     def plan_spec(spec: FleetSpec, table: CandidateTable) -> Plan:
         context, silent = _context(prepared, spec, table, options), Clock(lambda _stage, _s: None)
@@ -286,7 +294,8 @@ def _trials(prepared: Prepared, knowledge: Knowledge, options: Options, limits: 
             changed = prepare(with_texts(prepared.loaded, ((c.path, c.to) for c in changes)), prepared.catalog)
         except DiagnosticError:
             return None
-        return _dated(changed.spec, prepared.catalog, options)
+        dated = _dated(changed.spec, prepared.catalog, options)
+        return dated if step is None else next((s.spec for s in steps_of(dated) if s.name == step), None)
 
     return Trials(prepared.catalog, knowledge, plan_spec, read, limits)
 

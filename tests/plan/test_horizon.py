@@ -150,8 +150,8 @@ def test_the_first_month_without_a_fleet_is_named(catalog: Catalog) -> None:
     text = text.replace("growth: {", "  limits: {gpus: {H100-SXM-80GB: 1}}\ngrowth: {")
     found = make_plan(prepare(load_spec(text, "short.yaml"), catalog), Options())
     assert found.infeasible is not None
-    assert found.infeasible.reason.startswith("month 5 (from ")
-    assert found.infeasible.relaxations == ()
+    assert found.infeasible.reason.startswith("month 4 (from 2026-10-30) is the first without a fleet")
+    assert {(r.key, r.to) for r in found.infeasible.relaxations} == {("supply.limits.gpus.H100-SXM-80GB", "2")}
 
 
 def test_the_budget_holds_in_every_month(catalog: Catalog) -> None:
