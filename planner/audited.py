@@ -61,12 +61,12 @@ def _planned_case(ground: Ground, case: Case, whole: Expanded, best: Best, fleet
     assumed = (*ground.context.table.assumptions, *best.rerated)
     context = replace(ground.context, spec=case.spec, table=replace(case.table, assumptions=assumed))
     own = [part for part in whole.parts if part.case == case.name]
-    parts = [PeriodPlan(part.period, _planned_part(ground, part, best, fleet, assumed)) for part in own]
+    parts = [PeriodPlan(part.period, _planned_part(ground, case, part, best, fleet, assumed)) for part in own]
     if len(parts) == 1:
         return parts[0].plan
     solution = fleet.found.solution if ground.together is None else _of_case(fleet.found.solution, parts)
     plan = build_plan_of_periods(context, fleet.found.problem, solution, parts, best.status)
-    _refuse(audit_fold(plan, parts, case.spec, context.table, ground.catalog), case.name)
+    _refuse(audit_fold(plan, parts, case.spec, context.table, case.catalog), case.name)
     return plan
 
 
@@ -76,8 +76,10 @@ def _of_case(solution: Solution, parts: Sequence[PeriodPlan]) -> Solution:
     return replace(solution, cost=cost, bound=cost)
 
 
-def _planned_part(ground: Ground, part: InPeriod, best: Best, fleet: Fleet, assumed: Sequence[Assumption]) -> Plan:
-    catalog, constants = ground.catalog, ground.knowledge.constants
+def _planned_part(
+    ground: Ground, case: Case, part: InPeriod, best: Best, fleet: Fleet, assumed: Sequence[Assumption]
+) -> Plan:
+    catalog, constants = case.catalog, ground.knowledge.constants
     own, nodes = in_period(part, fleet.found, fleet.packing)
     table = replace(own.table, assumptions=tuple(assumed))
     about = replace(ground.context, spec=part.spec, table=table)

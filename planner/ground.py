@@ -48,7 +48,7 @@ class Ground:
         """The cases that are planned together, a single one where it is the spec alone."""
         if self.together is not None:
             return self.together.cases
-        return (Case("", self.spec, self.table, self.context.periods),)
+        return (Case("", self.spec, self.catalog, self.table, self.context.periods),)
 
 
 def whole_of(ground: Ground) -> Expanded | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Event
 
 from planner import __version__
-from planner.audited import planned
+from planner.audited import planned, planned_by_case
 from planner.candidates.growth import ByTerms, Step, growth_assumptions, steps_of
 from planner.candidates.hours import hour_assumptions, periods_of
 from planner.candidates.knowledge import Knowledge
@@ -46,10 +46,12 @@ from planner.prefer.keep import Keeper, Preference
 from planner.prefer.reasons import in_words_of_periods
 from planner.prefer.running import running_fleet
 from planner.program.data import FleetProblem
+from planner.program.problem import on_no_more_nodes
 from planner.simulate.fleet import Settings
 from planner.simulate.periods import in_periods, named_as_planned
 from planner.simulate.run import check_traces
 from planner.solve.fleet import SolveLimits
+from planner.solve.outcome import Solution
 from planner.spec import FleetSpec, LoadedSpec
 from planner.spec.variants import with_texts
 
@@ -71,7 +73,7 @@ class Options:
 
     The fleet of `prefer`, by default what the spec says is deployed, is kept where it holds and the best one saves no more
     than `stay_within`, by default the spec's. Without `tries_any_mix`, pools that workloads share keep to mixes that are rated. With `certify`, the fleet is replayed so, and tightened until it holds.
-    `policies` are judged beside those of the spec. Without `explains`, nobody searches for ways out where no fleet meets a spec.
+    `policies` are judged beside those of the spec. With `nodes`, by offer, no others are bought, and no more of them. Without `explains`, nobody searches for ways out where no fleet meets a spec.
     """
 
     as_of: date | None = None
@@ -85,6 +87,7 @@ class Options:
     tries_any_mix: bool = True
     policies: tuple[PlacedPolicy, ...] = ()
     explains: bool = True
+    nodes: tuple[tuple[str, int], ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -217,7 +220,7 @@ def _grown(ground: Ground) -> Ground:
     cases: list[Case] = []
     for step in steps:
         table = build_table(step.spec, ground.catalog, ground.knowledge, ground.memo, held_to=ground.table.held_to)
-        cases.append(Case(step.name, step.spec, table, periods_of(step.spec), step.share))
+        cases.append(Case(step.name, step.spec, ground.catalog, table, periods_of(step.spec), step.share))
     buying = ByTerms(spec.growth, ground.table.supply)
     return replace(ground, table=cases[0].table, together=Together(tuple(cases), buying, steps))
 
@@ -239,6 +242,27 @@ def _check_growth(spec: FleetSpec, options: Options) -> None:
 def today(prepared: Prepared) -> Prepared:
     """Return a spec without the months ahead: the demand of today alone."""
     return replace(prepared, spec=prepared.spec.model_copy(update={"growth": None}))
+
+
+def planned_together(
+    ground: Ground, options: Options, limits: SolveLimits, clock: Clock
+) -> tuple[tuple[Plan, ...], Solution] | Plan:
+    """Return the audited plans of the cases of a ground, in their order, and the solution that they are of; or why there are none.
+
+    Raises `BrokenPlan` where one fails its audit.
+    """
+    whole = whole_of(ground)
+    if whole is None or ground.together is None:
+        raise ValueError("there is nothing to plan together")
+    for case in ground.cases:
+        if lost := unserved(case.table):
+            return infeasible_plan(
+                ground.context, InfeasibleReport(reason=f"{case.name}: no candidate serves {', '.join(lost)}")
+            )
+    chosen = _searched(ground, whole, limits, options, clock)
+    if isinstance(chosen, Plan):
+        return chosen
+    return planned_by_case(ground, whole, chosen.best, chosen.fleet), chosen.fleet.found.solution
 
 
 def variants(prepared: Prepared, plan: Plan) -> tuple[FleetSpec, Trials]:
@@ -342,6 +366,8 @@ def _searched(
         within = _stay_within(spec, options)
         keeper = _keeper(ground, spec, table, as_planned(ground.earlier, whole), limits, within)
     problem = problem_of(ground, spec, table) if keeper is None else keeper.problem
+    if options.nodes is not None:
+        problem = on_no_more_nodes(problem_of(ground, spec, table, frozenset(dict(options.nodes))), options.nodes)
     if options.write_lp is not None:
         _write_lp(problem, options.write_lp)
     search = Search(ground.context, table, problem, ground.knowledge.constants, limits, clock, options.tries_any_mix)

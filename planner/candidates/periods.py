@@ -23,6 +23,7 @@ from planner.candidates.types import (
     Stock,
     Supply,
 )
+from planner.catalog import Catalog
 from planner.spec import FleetSpec, RateSpec, WorkloadSpec
 
 RESERVED_TERMS = ("1y", "3y", OWNED_TERM)
@@ -39,13 +40,14 @@ def base_of(name: str) -> str:
 
 @dataclass(frozen=True)
 class Case:
-    """A spec with its candidates and the periods of its hours, planned together with others.
+    """A spec with its catalog, its candidates and the periods of its hours, planned together with others.
 
     `share` is its part of the time that costs are a mean over. `name` is empty where it is the only one.
     """
 
     name: str
     spec: FleetSpec
+    catalog: Catalog
     table: CandidateTable
     periods: tuple[Period, ...]
     share: float = 1.0
@@ -170,12 +172,15 @@ def _steady(cases: Sequence[Case]) -> frozenset[str]:
 
 
 def _by_model(case: Case) -> dict[str, tuple[object, ...]]:
-    """Return everything that is known of each model of a case."""
-    found: dict[str, list[object]] = {name: [model] for name, model in case.table.models.items()}
-    for w in case.table.workloads.values():
-        found[w.model].append(w)
+    """Return what the candidates of each model of a case follow from: its section, its workloads, the catalog, and where they may lie."""
+    spec, changes = case.spec, case.catalog.changes.text
+    found: dict[str, list[object]] = {name: [spec.models[name], changes] for name in case.table.models}
+    for name in case.table.workloads:
+        found[spec.workloads[name].model].append((name, spec.workloads[name]))
+    for model in found:
+        found[model].append(spec.reliability_of(model))
     for c in case.table.candidates:
-        found[c.shape.model].append(c)
+        found[c.shape.model].append((c.name, c.cells))
     return {model: tuple(own) for model, own in found.items()}
 
 

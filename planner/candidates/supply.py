@@ -27,6 +27,9 @@ def build_supply(spec: FleetSpec, catalog: Catalog) -> Supply:
         if _has_ended(spec, offer, catalog):
             rejections.append(_rejected("supply-ended", entry, f"offer {entry} ended on {offer.until}"))
             continue
+        if offer.nodes == 0:
+            rejections.append(_rejected("no-nodes", entry, f"offer {entry} has no nodes: `nodes` is 0"))
+            continue
         found = [
             _at_own_price(o, catalog)
             for o in _priced(entry, offer, spec, catalog, rejections)

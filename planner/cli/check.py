@@ -77,6 +77,7 @@ def check_file(
 ) -> CheckedFile:
     """Check one file. `opener` keeps the catalogs of other files open."""
     from planner.spec import is_policy_file, load_spec
+    from planner.spec.scenario_file import is_scenario_file, load_scenarios
 
     source = read_source(path, stdin_filename)
     if source.text is None:
@@ -84,6 +85,8 @@ def check_file(
     loaded = load_spec(source.text, source.path, source.file)
     if loaded.document is not None and is_policy_file(loaded.document):
         found = _policies(source.text, loaded, catalog, opener)
+    elif loaded.document is not None and is_scenario_file(loaded.document):
+        found = list(load_scenarios(source.text, source.path).diagnostics)
     else:
         found = _spec(loaded, catalog, opener)
     return CheckedFile(source.path, source.lines, tuple(sorted(found, key=sort_key)))

@@ -18,6 +18,7 @@ from planner.cli.options import (
     CatalogOption,
     Color,
     ColorOption,
+    GapOption,
     PoliciesOption,
     QuietOption,
     day,
@@ -25,7 +26,7 @@ from planner.cli.options import (
     quantity,
 )
 from planner.cli.plan_spec import spec_of_plan, spec_today
-from planner.cli.solve import GapOption, StayWithinOption, TimeLimitOption, time_limit_s
+from planner.cli.solve import StayWithinOption, TimeLimitOption, time_limit_s
 from planner.cli.streams import STANDARD, check_writable, note, save, usage_error
 from planner.plan.schema import Plan
 from planner.revision.reference import RevisionError, is_reference, parse_reference

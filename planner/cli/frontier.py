@@ -14,13 +14,13 @@ from planner.cli.options import (
     CatalogOption,
     Color,
     ColorOption,
+    GapOption,
     QuietOption,
     StdinNameOption,
     flag,
     is_file,
 )
 from planner.cli.progress import Progress
-from planner.cli.solve import GapOption
 from planner.cli.streams import note, save, usage_error
 from planner.cli.sweep import ExecutorOption, sweep_job
 

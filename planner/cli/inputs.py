@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from planner.policy import PlacedPolicy
     from planner.source import FilePath, Source
     from planner.spec import LoadedPolicies, LoadedSpec
+    from planner.spec.scenario_file import LoadedScenarios
     from planner.validation.stated import Stated
     from planner.validation.table import Measurements
 
@@ -293,7 +294,9 @@ def names_a_file(path: str) -> bool:
         return True
 
 
-def report(diagnostics: Iterable[Diagnostic], loaded: LoadedSpec | LoadedPolicies | None = None) -> None:
+def report(
+    diagnostics: Iterable[Diagnostic], loaded: LoadedSpec | LoadedPolicies | LoadedScenarios | None = None
+) -> None:
     """Print diagnostics to standard error, with the lines of the spec that they are about."""
     from planner.diagnostics import sort_key
     from planner.report.diagnostics.full import render_full
@@ -305,7 +308,9 @@ def report(diagnostics: Iterable[Diagnostic], loaded: LoadedSpec | LoadedPolicie
         note_lines(text.rstrip("\n"))
 
 
-def refuse(diagnostics: Iterable[Diagnostic], loaded: LoadedSpec | LoadedPolicies | None = None) -> NoReturn:
+def refuse(
+    diagnostics: Iterable[Diagnostic], loaded: LoadedSpec | LoadedPolicies | LoadedScenarios | None = None
+) -> NoReturn:
     """Print diagnostics and leave with the exit code of wrong input."""
     report(diagnostics, loaded)
     raise typer.Exit(ExitCode.WRONG_INPUT)

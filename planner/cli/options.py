@@ -57,6 +57,9 @@ FormatOption = Annotated[
     PlanFormat | None, flag("--format", "How to print the plan; default: by the ending of --out, else table.")
 ]
 AnswerFormatOption = Annotated[AnswerFormat, typer.Option("--format", help="How to print the answer.")]
+GapOption = Annotated[
+    str | None, flag("--gap", "Distance from the proven bound to stop at, such as '0.1 %'.", metavar="SHARE")
+]
 OutOption = Annotated[
     str | None, flag("--out", "Save the plan: .json, .md, .html or .txt; - is standard output.", "-o", metavar="FILE")
 ]

@@ -24,6 +24,7 @@ from planner.cli.options import (
     Color,
     ColorOption,
     FormatOption,
+    GapOption,
     OutOption,
     PlanFormat,
     PoliciesOption,
@@ -34,6 +35,14 @@ from planner.cli.options import (
     quantity,
 )
 from planner.cli.page import SensitivitiesOption, check_sensitivities, page_origin
+from planner.cli.scenarios import (
+    DrawnOption,
+    HoldInOption,
+    RobustExecutorOption,
+    Scenarios,
+    ScenariosOption,
+    scenarios_of,
+)
 from planner.cli.simulate import (
     DropLongOption,
     ReplicationsOption,
@@ -62,9 +71,6 @@ class SecondOpinion(StrEnum):
     AICONFIGURATOR = "aiconfigurator"
 
 
-GapOption = Annotated[
-    str | None, flag("--gap", "Distance from the proven bound to stop at, such as '0.1 %'.", metavar="SHARE")
-]
 TimeLimitOption = Annotated[
     str | None, flag("--time-limit", "Stop after this time, such as 60s, with the best plan so far.", metavar="TIME")
 ]
@@ -105,6 +111,10 @@ def solve(
     seed: SeedOption = 1,
     replications: ReplicationsOption = 5,
     policies: PoliciesOption = None,
+    scenarios: ScenariosOption = None,
+    hold_in: HoldInOption = None,
+    drawn: DrawnOption = None,
+    executor: RobustExecutorOption = None,
     accept_unproven: Annotated[
         bool, flag("--accept-unproven", "Exit with 0 also when the gap is not reached.")
     ] = False,
@@ -123,6 +133,7 @@ def solve(
 
     Example: planner solve specs/prod.yaml
     """
+    asked = scenarios_of(scenarios, hold_in, drawn, executor, seed, spec)
     read = [spec, *(policies or [])]  # and not the plan of --prefer, which the new one may replace
     delivery = Delivery.of(format, out, color, quiet, read)
     check_sensitivities(sensitivities, delivery)
@@ -155,7 +166,11 @@ def solve(
             flags, certify=_replay(loaded, trace or [], trace_scaling, drop_long, seed, replications, quiet)
         )
     interrupt = Event()
-    plan = _plan(loaded, opened, flags, quiet, interrupt)
+    if asked is None:
+        plan = _plan(loaded, opened, flags, quiet, interrupt)
+    else:
+        _check_alone(loaded, certify, prefer)
+        plan = _robust(asked, loaded, opened, catalog, flags, quiet, interrupt)
     if interrupt.is_set() and plan.unsolved is not None:
         raise typer.Exit(ExitCode.INTERRUPTED)
     from planner.pipeline import prepare
@@ -295,15 +310,49 @@ def _plan(loaded: LoadedSpec, catalog: Catalog, flags: _Flags, quiet: bool, inte
     from planner.diagnostics import DiagnosticError
     from planner.pipeline import make_plan, prepare
 
-    def progress(stage: str, seconds: float) -> None:
-        if not quiet:
-            note(f"{stage} {seconds:.2f} s")
+    try:
+        solving = partial(asking_to_stop, interrupt)
+        return make_plan(prepare(loaded, catalog), flags.options(), partial(_progress, quiet), solving)
+    except DiagnosticError as error:
+        refuse(error.diagnostics, loaded)
+
+
+def _robust(
+    asked: Scenarios,
+    loaded: LoadedSpec,
+    catalog: Catalog,
+    folder: Path | None,
+    flags: _Flags,
+    quiet: bool,
+    interrupt: Event,
+) -> Plan:
+    """Plan nodes that hold in scenarios; see `_plan`."""
+    from planner.diagnostics import DiagnosticError
 
     try:
         solving = partial(asking_to_stop, interrupt)
-        return make_plan(prepare(loaded, catalog), flags.options(), progress, solving)
+        return asked.plan(loaded, catalog, folder, flags.options(), partial(_progress, quiet), solving)
     except DiagnosticError as error:
         refuse(error.diagnostics, loaded)
+
+
+def _progress(quiet: bool, stage: str, seconds: float) -> None:
+    if not quiet:
+        note(f"{stage} {seconds:.2f} s")
+
+
+def _check_alone(loaded: LoadedSpec, certify: bool, prefer: str | None) -> None:
+    """Leave with a usage error where something is asked for that is about one fleet in one case."""
+    spec = loaded.spec
+    named = {
+        "--certify": certify,
+        "--prefer": prefer is not None,
+        "`growth` in the spec": spec is not None and spec.growth is not None,
+        "`deployed` in the spec": spec is not None and bool(spec.deployed),
+    }
+    for name, is_given in named.items():
+        if is_given:
+            usage_error(f"--scenarios: it does not go with {name} so far")
 
 
 def _reviewer(asked: SecondOpinion | None) -> Reviewer | None:

@@ -17,6 +17,7 @@ from planner.cli.options import (
     CatalogOption,
     Color,
     ColorOption,
+    GapOption,
     QuietOption,
     StdinNameOption,
     day,
@@ -25,12 +26,13 @@ from planner.cli.options import (
     quantity,
 )
 from planner.cli.progress import Progress
-from planner.cli.solve import GapOption
 from planner.cli.streams import note, save, usage_error
 
 if TYPE_CHECKING:
     from planner.sweep.answer import Sweep
+    from planner.sweep.base import Base
     from planner.sweep.scenario import Definition
+    from planner.sweep.setting import Setting
     from planner.sweep.work import Job
 
 
@@ -153,22 +155,28 @@ def _definition(
     texts: list[str], job: Job, grid: bool, side_by_side: bool, sample: int | None, seed: int
 ) -> Definition:
     """Return what is swept. Leaves with what is wrong with the settings."""
-    from planner.diagnostics import DiagnosticError
-    from planner.report.diagnostics.full import render_full
-    from planner.sweep.check import FLAG, read_settings
     from planner.sweep.scenario import Definition, Mode
     from planner.sweep.work import bench
 
     if grid + side_by_side + (sample is not None) > 1:
         usage_error("--grid, --zip and --sample: give one of them")
-    try:
-        settings = read_settings(texts, bench(job).base)
-    except DiagnosticError as error:
-        note(render_full(error.diagnostics, {FLAG: texts}).rstrip("\n"))
-        raise typer.Exit(ExitCode.WRONG_INPUT) from None
+    settings = settings_of(texts, bench(job).base)
     if sample is not None:
         return Definition(settings, Mode.SAMPLE, sample, seed)
     return Definition(settings, Mode.ZIP if side_by_side else Mode.GRID)
+
+
+def settings_of(texts: list[str], base: Base) -> tuple[Setting, ...]:
+    """Read the values of `--set`. Leaves with what is wrong with them."""
+    from planner.diagnostics import DiagnosticError
+    from planner.report.diagnostics.full import render_full
+    from planner.sweep.check import FLAG, read_settings
+
+    try:
+        return read_settings(texts, base)
+    except DiagnosticError as error:
+        note(render_full(error.diagnostics, {FLAG: texts}).rstrip("\n"))
+        raise typer.Exit(ExitCode.WRONG_INPUT) from None
 
 
 def _swept(

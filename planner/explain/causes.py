@@ -30,7 +30,7 @@ def cause_of(spec: FleetSpec, table: CandidateTable, workload: str, catalog: Cat
     found = rejections_of(table, workload)
     model = table.workloads[workload].model
     first = f"no candidate can serve workload {workload} of model {model}"
-    unpriced = [r for r in table.rejections if r.rule in ("no-price", "supply-ended")]
+    unpriced = [r for r in table.rejections if r.rule in ("no-nodes", "no-price", "supply-ended")]
     if not table.supply.offers:
         rule = unpriced[0].rule if unpriced else "selector"
         return Cause(

@@ -20,6 +20,7 @@ ABSENT_WHEN_NULL = (
     "demand_by_period",
     "certificate",
     "growth",
+    "robust",
     "infeasible",
     "preferred",
     "unsolved",

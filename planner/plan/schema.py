@@ -483,6 +483,36 @@ class GrowthPlan(Record):
     """Nodes of long terms, those to buy first first."""
 
 
+class ScenarioPlan(Record):
+    """A scenario that a fleet was to hold in, and how it and the nominal fleet fare there."""
+
+    name: str
+    values: Mapping[str, str]
+    """Values of the keys that are otherwise than in the spec, as YAML."""
+    holds: bool
+    """Whether the scenario can be served on the nodes of the plan: a fleet on them was found and audited; else proven impossible."""
+    nominal_holds: bool
+    """The same of the nodes that would be bought for the spec alone."""
+    decides: bool
+    """Whether the plan was made with it; the others follow from these."""
+
+
+class RobustPlan(Record):
+    """What a fleet holds in besides the spec, and what that costs."""
+
+    hold_in: float
+    """Share of the scenarios that it was to hold in."""
+    held: int
+    nominal_held: int
+    nominal_usd_per_month: float
+    """Cost of the cheapest fleet for the spec alone."""
+    nominal_nodes: Mapping[str, int]
+    """Its nodes by offer."""
+    extra_usd_per_month: float
+    """What holding in the scenarios costs more than that."""
+    scenarios: tuple[ScenarioPlan, ...]
+
+
 class Plan(Record):
     """The answer to a spec."""
 
@@ -510,6 +540,8 @@ class Plan(Record):
     versions: Versions
     growth: GrowthPlan | None = None
     """The months ahead; absent where demand does not grow. `objective` has the mean over them in `value`, `bound` and `gap` then."""
+    robust: RobustPlan | None = None
+    """The scenarios that the nodes hold in; absent where there was only the spec."""
     infeasible: InfeasibleReport | None = None
     """Why no fleet meets the spec; absent from the JSON of other plans."""
     preferred: Preferred | None = None

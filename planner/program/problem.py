@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from planner.candidates.types import Candidate, CandidateTable, ResolvedWorkload
 from planner.catalog import Catalog
-from planner.program.data import Column, Demand, FleetProblem, ModelRules, Outage
-from planner.program.limits import cost_shares_of, least_per_gpu, node_offers, quotas_of
+from planner.program.data import Column, Demand, FleetProblem, ModelRules, Outage, Quota
+from planner.program.limits import UNITS, cost_shares_of, least_per_gpu, node_offers, quotas_of
 from planner.spec import FleetSpec
 
 
@@ -54,6 +55,24 @@ def fleet_problem(
             for zone in sorted({c.domain.zone for c in table.candidates if c.shape.model == name})
         ),
         objective=spec.planning.objective,
+    )
+
+
+def on_no_more_nodes(problem: FleetProblem, nodes: Iterable[tuple[str, int]]) -> FleetProblem:
+    """Return the problem with nothing to buy from but these offers, and at most so many nodes of each."""
+    most = {offer: count for offer, count in nodes if count > 0}
+    offers = tuple(o for o in problem.offers if o.name in most)
+    cells = {o.cell for o in offers}
+    held = tuple(Quota(f"nodes of {o.name}", UNITS["nodes"], {o.name: 1.0}, float(most[o.name])) for o in offers)
+    return replace(
+        problem,
+        offers=offers,
+        columns=tuple(
+            replace(c, cells=tuple(cell for cell in c.cells if cell in cells))
+            for c in problem.columns
+            if cells.intersection(c.cells)
+        ),
+        quotas=(*problem.quotas, *held),
     )
 
 

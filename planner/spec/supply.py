@@ -57,8 +57,8 @@ class OfferSpec(Section):
     """Terms of purchase: on-demand, spot, 1y, 3y. Spot nodes serve only workloads with `spot`."""
     gpus_per_node: PositiveCount | None = None
     """GPUs of one node; required for owned hardware."""
-    nodes: PositiveCount | None = None
-    """Most nodes available; for owned hardware, the nodes there are."""
+    nodes: Count | None = None
+    """Most nodes available, 0 for none; for owned hardware, the nodes there are."""
     committed: Count | None = None
     """Nodes that are paid whether used or not; owned hardware: all of `nodes`."""
     until: Date | None = None

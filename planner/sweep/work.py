@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
 from threading import Lock
@@ -21,6 +21,7 @@ from planner.sweep.row import Row, row_of
 from planner.sweep.scenario import Scenario
 from planner.units import UnitError
 
+ANY_FLEET = 0.99  # a gap that any fleet is within
 _ONE_AT_A_TIME = Lock()  # a worker with several threads plans in one of them: ratings are shared, and HiGHS has a core
 
 
@@ -30,7 +31,10 @@ class OtherWorkerError(RuntimeError):
 
 @dataclass(frozen=True)
 class Job:
-    """What all scenarios of a sweep have in common. `file` is where the spec lies, `folder` the catalog of the command line."""
+    """What all scenarios of a sweep have in common. `file` is where the spec lies, `folder` the catalog of the command line.
+
+    With `nodes`, by offer, scenarios are planned on no others, as far as to tell whether there is a fleet.
+    """
 
     text: str
     path: str
@@ -40,6 +44,7 @@ class Job:
     as_of: date | None = None
     gap: float | None = None
     with_plans: bool = False
+    nodes: tuple[tuple[str, int], ...] | None = None
     release: str = __version__
 
 
@@ -55,9 +60,9 @@ class Answer:
 def answer(job: Job, scenario: Scenario) -> Answer:
     """Plan a scenario. Whatever goes wrong with it alone is its answer. Raises `OtherWorkerError`."""
     with _ONE_AT_A_TIME, alone():
-        found = bench(job)
+        found = bench(replace(job, nodes=None))
         try:
-            return found.planned(scenario)
+            return found.planned(scenario, job.nodes)
         except (DiagnosticError, UnknownKeyError, UnitError) as error:
             return _without_plan(scenario, "invalid", reason_of(error))
         except Exception as error:
@@ -95,9 +100,12 @@ class Bench:
         self._with_plans = job.with_plans
         self._ratings = Ratings()
 
-    def planned(self, scenario: Scenario) -> Answer:
+    def planned(self, scenario: Scenario, nodes: tuple[tuple[str, int], ...] | None = None) -> Answer:
         """Plan a scenario. Raises `DiagnosticError`, `UnknownKeyError` or `UnitError` where its values make no spec."""
-        plan = make_plan(prepare(*self.base.variant(scenario.values)), self._options, ratings=self._ratings)
+        options = self._options
+        if nodes is not None:
+            options = replace(options, nodes=nodes, gap=ANY_FLEET, periods=1)
+        plan = make_plan(prepare(*self.base.variant(scenario.values)), options, ratings=self._ratings)
         row = row_of(scenario.number, dict(scenario.values), plan)
         return Answer(
             scenario.number, line_of(row), dump(plan) if self._with_plans and plan.objective is not None else None

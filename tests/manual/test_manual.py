@@ -19,6 +19,7 @@ from export_page import export_parts
 from growth_page import growth_parts
 from pages import bands_part, constraints_part, with_generated_parts
 from review_page import review_parts
+from robust_page import robust_parts
 from simulate_page import simulate_parts
 from size_page import example_parts
 from spec_page import SECTIONS, keys_of, keys_part, sections_of
@@ -51,6 +52,7 @@ PAGES = (
     "program",
     "report",
     "review",
+    "robust",
     "simulate",
     "size",
     "spec",
@@ -65,6 +67,7 @@ PARTS: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "physics": {"bands": lambda: bands_part(ROOT / "catalog")},
     "program": {"constraints": constraints_part},
     "review": review_parts(),
+    "robust": robust_parts(),
     "simulate": simulate_parts(),
     "size": example_parts(),
     "spec": {"keys": keys_part},

@@ -16,6 +16,7 @@ from planner.report.sections.periods import by_period, periods
 from planner.report.sections.policies import policies
 from planner.report.sections.pools import limits, measurements, memory, pools, predictions
 from planner.report.sections.preferred import preferred
+from planner.report.sections.robust import robustness
 from planner.report.sections.workloads import latency, workloads
 
 SECTIONS = (
@@ -26,6 +27,7 @@ SECTIONS = (
     nodes,
     periods,
     by_period,
+    robustness,
     growth_steps,
     purchases,
     commitments,

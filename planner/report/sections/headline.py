@@ -8,6 +8,7 @@ from planner.plan.schema import Objective, Plan
 from planner.report import figures
 from planner.report.content import Block, Lines
 from planner.report.sections.growth import growth_lines
+from planner.report.sections.robust import robust_lines
 
 _UNITS = {"cost": "USD/h", "gpus": "GPUs", "power": "W"}
 
@@ -52,6 +53,8 @@ def _money(plan: Plan, objective: Objective) -> list[str]:
         lines.append(f"That is the mean over {count} of hourly demand; the dearest costs {dearest} per hour.")
     if plan.growth is not None:
         return [*lines, *growth_lines(plan.growth), *_committed(objective)]
+    if plan.robust is not None:
+        lines += robust_lines(plan.robust)
     if objective.bound_usd_per_hour is not None:
         lines.append(
             f"Lower bound on the cost of any fleet at these ratings: {figures.usd(objective.bound_usd_per_hour)} per hour."
