@@ -11,7 +11,9 @@ from typing import get_args
 
 from planner.units import UnitErrorKind
 
-_AREAS = "yaml|spec|catalog|model|csv|json|measurements|plan|trace|replay|solve|policy|export|sweep|usage|internal"
+_AREAS = (
+    "yaml|spec|catalog|model|csv|json|measurements|plan|trace|replay|solve|policy|export|scenario|sweep|usage|internal"
+)
 CODE = re.compile(rf"(?:{_AREAS})/(?!v[0-9])[a-z0-9]+(?:-[a-z0-9]+)*")
 TEMPLATE = re.compile(rf"(?:{_AREAS})/[a-z-]*\{{[^/]*")
 BUILT_CODES = {

@@ -14,7 +14,7 @@ from planner.report.config import render_config
 from planner.spec import FleetSpec, LoadedSpec, load_spec
 
 ROOT = Path(__file__).parents[2]
-SPECS = sorted((ROOT / "specs").rglob("*.yaml"))
+SPECS = sorted(path for path in (ROOT / "specs").rglob("*.yaml") if path.parent.name != "scenarios")
 
 FULL = """\
 version: 1

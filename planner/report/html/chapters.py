@@ -14,6 +14,7 @@ from planner.report.sections import SECTIONS
 from planner.report.sections.api import api
 from planner.report.sections.certificate import certificate, certified_latency
 from planner.report.sections.commitments import commitments
+from planner.report.sections.growth import growth_steps, purchases
 from planner.report.sections.headline import headline
 from planner.report.sections.infeasible import infeasible
 from planner.report.sections.nodes import nodes
@@ -22,6 +23,7 @@ from planner.report.sections.periods import by_period, periods
 from planner.report.sections.policies import policies
 from planner.report.sections.pools import limits, measurements, memory, pools, predictions
 from planner.report.sections.preferred import preferred
+from planner.report.sections.robust import robustness
 from planner.report.sections.workloads import latency, workloads
 from planner.report.study import considered
 from planner.study import Study
@@ -32,6 +34,7 @@ ELSEWHERE: tuple[Section, ...] = (headline, memory, assumptions)
 CHAPTERS: Mapping[str, tuple[str, tuple[Section, ...]]] = {
     "verdict": ("Verdict", (certificate, preferred, policies)),
     "fleet": ("Fleet and cost", (pools, nodes, commitments)),
+    "ahead": ("Months ahead and scenarios", (robustness, growth_steps, purchases)),
     "hours": ("Hours of the day", (periods, by_period)),
     "latency": (
         "Traffic and latency",

@@ -16,7 +16,7 @@ _NOTE = (
     "Nodes are the same in all scenarios; replicas and routing are planned for each. Holds: a fleet on these nodes was found and audited; "
     "fails: proven that there is none."
 )
-_DECIDES = "Decides: the nodes were chosen for it; that they hold in the others follows."
+_DECIDES = "Decides: the nodes were chosen with it in the program; the others were tried on them."
 
 
 def robust_lines(robust: RobustPlan) -> Iterator[str]:
