@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from enum import Enum, auto
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from planner.diagnostics import Diagnostic, DiagnosticError
 
@@ -25,9 +25,37 @@ _CAN_FORK = (
 )  # Apple's libraries forbid it
 
 _ALONE: ContextVar[bool] = ContextVar("_ALONE", default=False)
+_ELSEWHERE: ContextVar[Elsewhere | None] = ContextVar("_ELSEWHERE", default=None)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+class Elsewhere(Protocol):
+    """Computes independent items on other workers than those of this module."""
+
+    def in_order(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """Return `function(item)` of every item, in their order. Function, items and results travel, so that they must pickle."""
+
+
+@contextmanager
+def elsewhere(workers: Elsewhere) -> Iterator[None]:
+    """Let what travels well be computed by other workers, while this process waits for them."""
+    token = _ELSEWHERE.set(workers)
+    try:
+        yield
+    finally:
+        _ELSEWHERE.reset(token)
+
+
+def by_others(
+    function: Callable[[Item], Result], items: Sequence[Item], least_items: int = LEAST_MODELS_SHARED_OUT
+) -> list[Result]:
+    """Return what `in_order` does, from workers `elsewhere` where there are any and enough to do."""
+    workers = _ELSEWHERE.get()
+    if workers is None or _ALONE.get() or len(items) < least_items:
+        return in_order(function, items, least_items=least_items)
+    return workers.in_order(function, items)
 
 
 def workers_allowed() -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from planner.cli.executors import working_at
 from planner.cli.inputs import catalog_folder, read_source, refuse
 from planner.cli.options import flag, quantity
 from planner.cli.streams import STANDARD, usage_error
@@ -38,10 +39,10 @@ DrawnOption = Annotated[
     list[str] | None,
     typer.Option("--set", help="With --scenarios COUNT: what is drawn; repeatable.", metavar="KEY~DISTRIBUTION"),
 ]
-RobustExecutorOption = Annotated[
-    str | None,
+SolveExecutorOption = Annotated[
+    str,
     flag(
-        "--executor", "With --scenarios: where they are tried: local, local:COUNT or dask://HOST:PORT.", metavar="WHERE"
+        "--executor", "Where models and scenarios are solved: local, local:COUNT or dask://HOST:PORT.", metavar="WHERE"
     ),
 ]
 
@@ -70,7 +71,6 @@ class Scenarios:
         from planner.robust.holding import holding_by
         from planner.robust.plan import robust_plan
         from planner.sweep.base import Base
-        from planner.sweep.executor import ExecutorError, executor
         from planner.sweep.work import Job
 
         assert loaded.document is not None
@@ -84,14 +84,11 @@ class Scenarios:
             as_of=options.as_of,
         )
         base = Base(loaded, catalog, job.folder)
-        try:
-            with executor(self.executor) as opened:
-                cases = self._cases(base)
-                return robust_plan(
-                    prepare(loaded, catalog), cases, options, self.hold_in, holding_by(opened, job), progress, solving
-                )
-        except ExecutorError as error:
-            usage_error(f"--executor: {error}")
+        cases = self._cases(base)
+        with working_at(self.executor) as opened:
+            return robust_plan(
+                prepare(loaded, catalog), cases, options, self.hold_in, holding_by(opened, job), progress, solving
+            )
 
     def _cases(self, base: Base) -> tuple[Case, ...]:
         from planner.robust.scenarios import cases_drawn, cases_of_file
@@ -119,11 +116,11 @@ class Scenarios:
 
 
 def scenarios_of(
-    asked: str | None, hold_in: str | None, drawn: list[str] | None, executor: str | None, seed: int, spec: str
+    asked: str | None, hold_in: str | None, drawn: list[str] | None, executor: str, seed: int, spec: str
 ) -> Scenarios | None:
     """Return what the flags ask for, None where there are none. Leaves with a usage error where they do not go together."""
     if asked is None:
-        for name, value in (("--hold-in", hold_in), ("--set", drawn), ("--executor", executor)):
+        for name, value in (("--hold-in", hold_in), ("--set", drawn)):
             if value:
                 usage_error(f"{name}: it goes with --scenarios FILE or --scenarios COUNT")
         return None
@@ -141,4 +138,4 @@ def scenarios_of(
     share = quantity("--hold-in", hold_in, "share")
     if share is not None and share <= 0.0:
         usage_error("--hold-in: give more than 0 %")
-    return Scenarios(asked, 1.0 if share is None else share, tuple(drawn or ()), seed, executor or "local")
+    return Scenarios(asked, 1.0 if share is None else share, tuple(drawn or ()), seed, executor)

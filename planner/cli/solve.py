@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planner.cli.delivery import Delivery
+from planner.cli.executors import working_at
 from planner.cli.exits import ExitCode, first_of
 from planner.cli.inputs import catalog_for, read_plan, read_policies, read_spec, refuse, report
 from planner.cli.interrupts import asking_to_stop
@@ -38,9 +39,9 @@ from planner.cli.page import SensitivitiesOption, check_sensitivities, page_orig
 from planner.cli.scenarios import (
     DrawnOption,
     HoldInOption,
-    RobustExecutorOption,
     Scenarios,
     ScenariosOption,
+    SolveExecutorOption,
     scenarios_of,
 )
 from planner.cli.simulate import (
@@ -114,7 +115,7 @@ def solve(
     scenarios: ScenariosOption = None,
     hold_in: HoldInOption = None,
     drawn: DrawnOption = None,
-    executor: RobustExecutorOption = None,
+    executor: SolveExecutorOption = "local",
     accept_unproven: Annotated[
         bool, flag("--accept-unproven", "Exit with 0 also when the gap is not reached.")
     ] = False,
@@ -167,7 +168,8 @@ def solve(
         )
     interrupt = Event()
     if asked is None:
-        plan = _plan(loaded, opened, flags, quiet, interrupt)
+        with working_at(executor):
+            plan = _plan(loaded, opened, flags, quiet, interrupt)
     else:
         _check_alone(loaded, certify, prefer)
         plan = _robust(asked, loaded, opened, catalog, flags, quiet, interrupt)

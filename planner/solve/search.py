@@ -325,12 +325,8 @@ class Search:
         gap = max(least_gap, min(MOST_GAP, max(BLOCK_GAP_SHARE * aim.gap, OPEN_GAP_SHARE * open_gap)))
         due = [m for m in self.blocks if m not in self._priced or self._priced[m][0] is not prices]
 
-        def price(model: str) -> tuple[Priced, dict[str, object]]:
-            block = self.blocks[model]
-            before = block.known()
-            return block.price(prices, gap, self._surviving(model)), block.learned(before)
-
-        for model, (priced, learned) in zip(due, in_workers(price, due), strict=True):
+        asked = [_Asked(self.blocks[m], prices, gap, self._surviving(m)) for m in due]
+        for model, (priced, learned) in zip(due, in_workers(_price, asked), strict=True):
             self.blocks[model].learn(learned)
             self._priced[model] = (prices, priced)
             if prices is self.prices:
@@ -476,6 +472,22 @@ class Search:
             factor = dict(zip(gpus, draw.lognormal(0.0, PERTURBED, len(gpus)).tolist(), strict=True))
             self._price_all({s: p * dearer[s] * factor[s.gpu] for s, p in prices.items()}, (), aim)
         self._choose(aim)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A model to be priced by whoever is free, with all that it takes."""
+
+    block: Block
+    prices: Prices
+    gap: float
+    known: Sequence[BlockPlan]
+
+
+def _price(asked: _Asked) -> tuple[Priced, dict[str, object]]:
+    """Return the cheapest plan of a model, and what was learned of the model on the way."""
+    before = asked.block.known()
+    return asked.block.price(asked.prices, asked.gap, asked.known), asked.block.learned(before)
 
 
 def _halves(nodes: tuple[int, ...], count: float) -> tuple[Cut, Cut]:

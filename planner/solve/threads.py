@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar
 
-from planner.parallel import LEAST_MODELS_SHARED_OUT, in_order, workers_allowed
+from planner.parallel import LEAST_MODELS_SHARED_OUT, by_others, workers_allowed
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -31,7 +31,10 @@ def in_threads(function: Callable[[Item], Result], items: Sequence[Item]) -> lis
 
 
 def in_workers(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """Return `function` of every item, in the order of the items; what it changes is lost, only what it returns is not."""
+    """Return `function` of every item, in the order of the items; what it changes is lost, only what it returns is not.
+
+    The function is one of a module, and items pickle, so that workers on other machines may do it.
+    """
     if len(items) < LEAST_MODELS_SHARED_OUT:
         return in_threads(function, items)
-    return in_order(function, items)
+    return by_others(function, items)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from planner.parallel import Item, Result
 from planner.source import nearest
 from planner.sweep.scenario import Scenario
 from planner.sweep.work import Answer, Job
@@ -21,6 +22,9 @@ class ExecutorError(RuntimeError):
 
 class Executor(Protocol):
     """Runs scenarios side by side."""
+
+    def in_order(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """Return `function(item)` of every item, in their order; see `planner.parallel.Elsewhere`. Raises `ExecutorError`."""
 
     def answers(self, job: Job, scenarios: Sequence[Scenario]) -> Iterator[Answer]:
         """Yield the answers as scenarios finish, each once. Workers that die are replaced or done without.

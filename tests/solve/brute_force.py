@@ -201,6 +201,14 @@ def allowed(problem: FleetProblem, nodes: Mapping[str, int]) -> bool:
     for name in {o.reserved for o in problem.offers} - {""}:
         if len({nodes.get(o.name, 0) for o in problem.offers if o.reserved == name}) > 1:
             return False
+    for name in {o.reserved.rpartition("@")[0] for o in problem.offers if o.term_steps}:
+        own = sorted((o for o in problem.offers if o.reserved.rpartition("@")[0] == name), key=lambda o: o.step)
+        bought: list[int] = []
+        for o in own:
+            running = sum(bought[max(0, len(bought) - o.term_steps + 1) :]) if o.term_steps > 1 else 0
+            bought.append(nodes.get(o.name, 0) - running)
+        if min(bought) < 0:
+            return False
     for stock in problem.stock:
         count = sum(nodes.get(o.name, 0) for o in problem.offers if o.entry == stock.entry)
         if count < stock.committed or (stock.available is not None and count > stock.available):
@@ -221,7 +229,14 @@ def allowed(problem: FleetProblem, nodes: Mapping[str, int]) -> bool:
         power_w = sum(o.power_w * nodes.get(o.name, 0) for o in problem.offers if o.period == period)
         if problem.max_power_w is not None and power_w > problem.max_power_w:
             return False
-    return problem.budget_usd_per_h is None or sum(cost.values()) <= problem.budget_usd_per_h
+    if problem.budget_usd_per_h is None:
+        return True
+    steps = sorted({(o.step, o.share) for o in problem.offers}) if any(o.step for o in problem.offers) else [("", 1.0)]
+    for step, share in steps:
+        own_cost = sum(cost[o.name] for o in problem.offers if o.step == step or not step)
+        if own_cost > problem.budget_usd_per_h * share * (1.0 + EPSILON):
+            return False
+    return True
 
 
 def fits(problem: FleetProblem, replicas: Mapping[str, int], nodes: Mapping[str, int]) -> bool:

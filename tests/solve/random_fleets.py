@@ -182,6 +182,29 @@ def with_periods(problem: FleetProblem, seed: int) -> FleetProblem:
     )
 
 
+def with_steps(problem: FleetProblem, seed: int) -> FleetProblem:
+    """Return the problem in two steps of a demand that changes, with nodes that are bought for one step or both."""
+    rng = np.random.default_rng([seed, 6])
+    periods = with_periods(problem, seed)
+    terms = {o.reserved: int(rng.integers(1, 3)) for o in periods.offers if o.reserved}
+    offers = [
+        replace(
+            o,
+            step=o.period,
+            reserved=f"{o.reserved}@{o.period}" if o.reserved else "",
+            term_steps=terms.get(o.reserved, 0),
+        )
+        for o in periods.offers
+    ]
+    swapped = {"day": "night", "night": "day"} if rng.random() < 0.7 else {}
+    demands = []
+    for d in periods.demands:
+        base, _, period = d.workload.rpartition("@")
+        other = next((o for o in periods.demands if o.workload == f"{base}@{swapped.get(period, period)}"), d)
+        demands.append(replace(d, requests_per_s=other.requests_per_s))
+    return replace(periods, offers=tuple(offers), demands=tuple(demands))
+
+
 def _copy(demand: Demand, period: str, share: float) -> Demand:
     return replace(
         demand,

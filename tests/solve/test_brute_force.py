@@ -21,6 +21,7 @@ from random_fleets import (
     with_node_losses,
     with_periods,
     with_preferences,
+    with_steps,
 )
 
 from planner.program.compile import compile_model
@@ -113,6 +114,17 @@ PERIOD_SEEDS = [s for s in seeds(0, 12) if s != 6]  # trying all of its fleets t
 @pytest.mark.parametrize("seed", PERIOD_SEEDS)
 def test_with_periods_and_reserved_nodes(seed: int) -> None:
     assert_agrees(with_periods(random_fleet(seed), seed))
+
+
+STEP_SEEDS = [s for s in seeds(0, 16) if s not in (3, 4, 6, 7, 8, 9)]  # the others have too many fleets to try
+
+
+@pytest.mark.parametrize("seed", STEP_SEEDS)
+def test_with_steps_of_growth_and_terms(seed: int) -> None:
+    problem = with_steps(random_fleet(seed), seed)
+    best = assert_agrees(problem)
+    if best is not None and seed % 3 == 0:
+        assert_agrees(replace(problem, objective="cost", budget_usd_per_h=1.05 * best))
 
 
 @pytest.mark.parametrize("seed", seeds(0, 20))

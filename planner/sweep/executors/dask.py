@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from planner.parallel import Item, Result, alone
 from planner.sweep.executor import ExecutorError
 from planner.sweep.scenario import Scenario
 from planner.sweep.work import Answer, Job, OtherWorkerError, answer, lost
@@ -27,6 +28,26 @@ class Dask:
 
     def __init__(self, client: Any, address: str) -> None:
         self._client, self._address = client, address
+
+    def in_order(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """Return `function(item)` of every item, in their order; what workers die of is computed here."""
+        from distributed import KilledWorker
+
+        futures = self._client.map(_computed, [function] * len(items), items, pure=False)
+        found: list[Result] = []
+        for future, item in zip(futures, items, strict=True):
+            try:
+                found.append(future.result())
+            except KilledWorker:
+                found.append(function(item))
+            except Exception as error:
+                raise self._gone(error) from None
+        return found
+
+    def _gone(self, error: Exception) -> ExecutorError:
+        """Return what to say about whatever the connection or a worker's own installation fails with."""
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        return ExecutorError(f"the cluster at {self._address} cannot go on: {what}")
 
     def answers(self, job: Job, scenarios: Sequence[Scenario]) -> Iterator[Answer]:
         """Yield the answers as scenarios finish. What was on a worker that dies, the scheduler gives to another one."""
@@ -53,11 +74,16 @@ class Dask:
                 found = lost(scenario)
             except OtherWorkerError as error:
                 raise ExecutorError(str(error)) from None
-            except Exception as error:  # whatever the connection or a worker's own installation fails with
-                what = " ".join(f"{type(error).__name__}: {error}".split())
-                raise ExecutorError(f"the cluster at {self._address} cannot go on: {what}") from None
+            except Exception as error:
+                raise self._gone(error) from None
             send()
             yield found
+
+
+def _computed(function: Callable[[Item], Result], item: Item) -> Result:
+    """Compute an item in a worker, which shares nothing out itself."""
+    with alone():
+        return function(item)
 
 
 @contextmanager

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from planner.parallel import as_finished, workers_allowed
+from planner.parallel import Item, Result, as_finished, in_order, workers_allowed
 from planner.sweep.executor import ExecutorError
 from planner.sweep.scenario import Scenario
 from planner.sweep.work import Answer, Job, answer, bench, lost
@@ -19,6 +19,10 @@ class Local:
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
+
+    def in_order(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """Return `function(item)` of every item, in their order."""
+        return in_order(function, items, self._workers)
 
     def answers(self, job: Job, scenarios: Sequence[Scenario]) -> Iterator[Answer]:
         """Yield the answers as scenarios finish."""
