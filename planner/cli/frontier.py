@@ -92,10 +92,10 @@ def frontier(
 
 def _found(job: Job, trade: str, between: str | None, executor: str, file: Path | None, quiet: bool) -> Frontier:
     """Plan the limits that are not finished yet. Leaves with a usage error for what cannot be run, read or written."""
-    from planner.sweep.frontier import RangeError, TradeError
     from planner.sweep.results import opened_results
     from planner.sweep.run import frontier as steps
     from planner.sweep.run import frontier_header, trade_called
+    from planner.sweep.trade import RangeError, TradeError
 
     try:
         with going_on(file, quiet):

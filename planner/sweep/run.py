@@ -15,10 +15,11 @@ from planner.plan.io import loads, sha256
 from planner.sweep.answer import Sweep
 from planner.sweep.base import digest_of
 from planner.sweep.executor import Executor, executor
-from planner.sweep.frontier import UNITS, Frontier, Today, Trade, TradeError, steps_of, trade_of
+from planner.sweep.frontier import UNITS, Frontier, steps_of
 from planner.sweep.results import Header, Results
 from planner.sweep.row import Row
 from planner.sweep.scenario import Definition, Mode, Scenario
+from planner.sweep.trade import Today, Trade, TradeError, trade_of
 from planner.sweep.work import Answer, Job, answer, bench
 
 

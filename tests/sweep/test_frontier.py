@@ -13,8 +13,9 @@ from swept import base
 
 from planner.report.frontier import COLUMNS, blocks, csv_text, picture
 from planner.report.table import print_blocks
-from planner.sweep.frontier import PRECISION, Found, Frontier, RangeError, Today, Trade, TradeError, steps_of, trade_of
+from planner.sweep.frontier import Found, Frontier, steps_of
 from planner.sweep.row import Row
+from planner.sweep.trade import PRECISION, RangeError, Today, Trade, TradeError, trade_of
 
 TODAY = Today(gpus=3, power_w=600.0)
 
@@ -112,6 +113,30 @@ def test_what_a_solver_leaves_open_is_no_step() -> None:
 
     found = steps_of(trade(), Uneven([], gap=0.005))
     assert [(step.limit, step.next) for step in found.steps] == [(0.01, "end")]
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["solved", "infeasible", "unproven"]), st.floats(1, 9), st.floats(0, 9)), min_size=9
+    )
+)
+def test_whatever_is_found_costs_fall_from_step_to_step(answers: list[tuple[str, float, float]]) -> None:
+    rows = iter(answers)
+
+    def ask(limits: Sequence[float]) -> Mapping[float, Row]:
+        return {limit: row(*next(rows, ("unproven", 0.0, 0.0))) for limit in limits}
+
+    def row(status: str, cost: float, bound: float) -> Row:
+        known = {"usd_per_month": cost, "bound_usd_per_month": min(bound, cost)} if status == "solved" else {}
+        return Row.model_validate({"scenario": 0, "values": {}, "status": status, **known})
+
+    steps = steps_of(trade(), ask).steps
+    costs = [step.row.usd_per_month or 0.0 for step in steps]
+
+    assert costs == sorted(set(costs), reverse=True)
+    assert [step.limit for step in steps] == sorted({step.limit for step in steps})
+    assert all(step.dearer_at is None or step.dearer_at < step.limit for step in steps)
+    assert bool(steps) == any(status == "solved" for status, *_ in answers[:9])
 
 
 def test_limits_that_nobody_solved_are_neither_fleets_nor_proofs() -> None:
