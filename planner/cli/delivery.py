@@ -5,17 +5,20 @@ from __future__ import annotations
 import importlib
 import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from planner.cli.options import Color, PlanFormat, format_of, is_file
-from planner.cli.streams import answer, check_writable, note, save, wants_color
+from planner.cli.streams import answer, check_writable, note, save, usage_error, wants_color
 
 if TYPE_CHECKING:
     from planner.plan.schema import Plan
     from planner.report.content import Origin
+
+F = TypeVar("F", bound=StrEnum)
 
 
 @dataclass(frozen=True)
@@ -70,12 +73,36 @@ def check_out(out: str | None, read: Iterable[str] = ()) -> None:
         check_writable(Path(out), read)
 
 
+def format_by_ending(
+    out: str | None, chosen: F | None, endings: Mapping[str, F], default: F, only_files: Mapping[F, str]
+) -> F:
+    """Return the format of an answer: the chosen one, else by the ending of `out`, else the default.
+
+    Leaves with a usage error for other endings, and for formats of `only_files`, each with what it is, without a file.
+    """
+    file = Path(out) if out is not None and is_file(out) else None
+    if chosen is None and file is not None:
+        chosen = endings.get(file.suffix.lower())
+        if chosen is None:
+            usage_error(f"cannot tell the format of {out}: end it in {', '.join(endings)}, or give --format")
+    if chosen is None:
+        return default
+    if chosen in only_files and file is None:
+        usage_error(f"--format {chosen}: it is {only_files[chosen]}; give a file with --out")
+    return chosen
+
+
+def save_answer(out: str, content: str | bytes, quiet: bool) -> None:
+    """Save an answer in a file, and say so."""
+    save(Path(out), content)
+    if not quiet:
+        note(f"wrote {out}")
+
+
 def hand_over(out: str | None, color: Color, quiet: bool, text: Callable[[bool, int | None], str]) -> None:
     """Print an answer, or save it in a file; `text` returns it, in colour or not, for a width or for any (None)."""
     if out is not None and is_file(out):
-        save(Path(out), text(False, None))
-        if not quiet:
-            note(f"wrote {out}")
+        save_answer(out, text(False, None), quiet)
         return
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     answer(text(wants_color(color, sys.stdout), width))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from planner.cli.delivery import check_out, hand_over
+from planner.cli.delivery import check_out, format_by_ending, hand_over, save_answer
 from planner.cli.options import (
     AsOfOption,
     CatalogOption,
@@ -18,14 +18,14 @@ from planner.cli.options import (
     QuietOption,
     StdinNameOption,
     flag,
-    is_file,
 )
 from planner.cli.progress import Progress
-from planner.cli.streams import note, save, usage_error
-from planner.cli.sweep import ExecutorOption, sweep_job
+from planner.cli.streams import note, usage_error
+from planner.cli.sweep import ExecutorOption, ResultsOption, files_read, going_on, sweep_job
 
 if TYPE_CHECKING:
     from planner.sweep.frontier import Frontier
+    from planner.sweep.work import Job
 
 
 class FrontierFormat(StrEnum):
@@ -39,7 +39,7 @@ class FrontierFormat(StrEnum):
     HTML = "html"
 
 
-PICTURES = (FrontierFormat.SVG, FrontierFormat.PNG, FrontierFormat.HTML)
+PICTURES = dict.fromkeys((FrontierFormat.SVG, FrontierFormat.PNG, FrontierFormat.HTML), "a picture")
 FORMAT_BY_ENDING = {
     ".txt": FrontierFormat.TABLE,
     ".csv": FrontierFormat.CSV,
@@ -59,6 +59,7 @@ def frontier(
     between: Annotated[
         str | None, flag("--between", "Limits to look at; default: a quarter of today's to four times.", metavar="A..B")
     ] = None,
+    results: ResultsOption = None,
     executor: ExecutorOption = "local",
     format: Annotated[
         FrontierFormat | None, flag("--format", "How to print it; default: by the ending of --out, else table.")
@@ -76,44 +77,44 @@ def frontier(
     """Plan a spec at tighter and looser limits, and print every step that the cost of the best fleet goes up by.
 
     Example: planner frontier specs/staging.yaml --trade cost:tpot_p95@assistant
-    """
-    from planner.sweep.executor import ExecutorError
-    from planner.sweep.frontier import TradeError
-    from planner.sweep.run import frontier as steps
 
-    chosen = _format(format, out)
-    check_out(out)
+    A step is found to 1 % of a latency or power, one point of confidence, or one GPU.
+    """
+    chosen = format_by_ending(out, format, FORMAT_BY_ENDING, FrontierFormat.TABLE, PICTURES)
+    check_out(out, files_read(spec, results))
     job = sweep_job(spec, stdin_filename, catalog, as_of, gap, quiet)
-    try:
-        with Progress("limits", None, 0, quiet) as progress:
-            found = steps(job, trade, between, executor, lambda _count: progress.finished())
-    except TradeError as error:
-        usage_error(f"--trade: {error}")
-    except ExecutorError as error:
-        usage_error(f"--executor: {error}")
+    found = _found(job, trade, between, executor, results, quiet)
     if chosen in PICTURES:
-        _save_picture(str(out), found, chosen, quiet)
+        save_answer(str(out), _picture(found, chosen), quiet)
     else:
         hand_over(out, color, quiet, lambda colored, width: _text(found, chosen, colored, width))
 
 
-def _format(chosen: FrontierFormat | None, out: str | None) -> FrontierFormat:
-    """Return the format of the answer. Leaves with a usage error where there is none, or nowhere to put it."""
-    if chosen is None and out is not None and is_file(out):
-        chosen = FORMAT_BY_ENDING.get(Path(out).suffix.lower())
-        if chosen is None:
-            usage_error(f"cannot tell the format of {out}: end it in {', '.join(FORMAT_BY_ENDING)}, or give --format")
-    if chosen in PICTURES and (out is None or not is_file(out)):
-        usage_error(f"--format {chosen}: it is a picture; give a file with --out")
-    return chosen or FrontierFormat.TABLE
+def _found(job: Job, trade: str, between: str | None, executor: str, file: Path | None, quiet: bool) -> Frontier:
+    """Plan the limits that are not finished yet. Leaves with a usage error for what cannot be run, read or written."""
+    from planner.sweep.results import opened_results
+    from planner.sweep.run import frontier as steps
+    from planner.sweep.run import frontier_header, trade_called
+    from planner.sweep.trade import RangeError, TradeError
+
+    try:
+        with going_on(file, quiet):
+            moved = trade_called(job, trade, between)
+            with opened_results(file, frontier_header(job, moved)) as results:
+                if results.rows and not quiet:
+                    note(f"{len(results.rows):,} limits are in {file} already")
+                with Progress("limits", None, 0, quiet) as progress:
+                    return steps(job, moved, executor, results, progress.finished)
+    except TradeError as error:
+        usage_error(f"--trade: {error}")
+    except RangeError as error:
+        usage_error(f"--between: {error}")
 
 
-def _save_picture(out: str, found: Frontier, chosen: FrontierFormat, quiet: bool) -> None:
+def _picture(found: Frontier, chosen: FrontierFormat) -> bytes:
     from planner.report.frontier import picture
 
-    save(Path(out), picture(found, chosen.value))  # type: ignore[arg-type]
-    if not quiet:
-        note(f"wrote {out}")
+    return picture(found, chosen.value)  # type: ignore[arg-type]
 
 
 def _text(found: Frontier, format: FrontierFormat, color: bool, width: int | None) -> str:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planner.cli.executors import working_at
-from planner.cli.inputs import catalog_folder, read_source, refuse
+from planner.cli.inputs import read_source, refuse
 from planner.cli.options import flag, quantity
 from planner.cli.streams import STANDARD, usage_error
-from planner.cli.sweep import settings_of
+from planner.cli.sweep import job_of, settings_of
 from planner.diagnostics import DiagnosticError
 
 if TYPE_CHECKING:
@@ -71,18 +71,8 @@ class Scenarios:
         from planner.robust.holding import holding_by
         from planner.robust.plan import robust_plan
         from planner.sweep.base import Base
-        from planner.sweep.work import Job
 
-        assert loaded.document is not None
-        file, found = loaded.file or Path(loaded.path), catalog_folder(folder)
-        job = Job(
-            text=loaded.document.text,
-            path=loaded.path,
-            file=file.absolute(),
-            folder=None if found is None else found.absolute(),
-            catalog_digest=catalog.digest(),
-            as_of=options.as_of,
-        )
+        job = job_of(loaded, catalog, folder, options.as_of)
         base = Base(loaded, catalog, job.folder)
         cases = self._cases(base)
         with working_at(self.executor) as opened:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from planner.cli.delivery import check_out, hand_over
+from planner.cli.delivery import check_out, format_by_ending, hand_over, save_answer
 from planner.cli.exits import ExitCode, first_of
 from planner.cli.inputs import catalog_folder, catalog_for, read_spec, refuse, report
 from planner.cli.options import (
@@ -22,13 +25,16 @@ from planner.cli.options import (
     StdinNameOption,
     day,
     flag,
-    is_file,
     quantity,
 )
 from planner.cli.progress import Progress
-from planner.cli.streams import note, save, usage_error
+from planner.cli.streams import note, note_lines, usage_error
 
 if TYPE_CHECKING:
+    from datetime import date
+
+    from planner.catalog import Catalog
+    from planner.spec import LoadedSpec
     from planner.sweep.answer import Sweep
     from planner.sweep.base import Base
     from planner.sweep.scenario import Definition
@@ -45,6 +51,9 @@ class SweepFormat(StrEnum):
     PARQUET = "parquet"
 
 
+ResultsOption = Annotated[
+    Path | None, flag("--results", "File that what is finished is added to, to go on later.", metavar="FILE")
+]
 ExecutorOption = Annotated[
     str, flag("--executor", "Where variants are planned: local, local:COUNT or dask://HOST:PORT.", metavar="WHERE")
 ]
@@ -68,9 +77,7 @@ def sweep(
         int | None, flag("--sample", "So many draws from distributions and lists.", metavar="COUNT", min=1)
     ] = None,
     seed: Annotated[int, flag("--seed", "Seed of what is drawn.", metavar="NUMBER", min=0)] = 1,
-    results: Annotated[
-        Path | None, flag("--results", "File that finished scenarios are added to, to go on later.", metavar="FILE")
-    ] = None,
+    results: ResultsOption = None,
     plans: Annotated[
         Path | None, flag("--plans", "Folder to save the plan of each scenario in.", metavar="DIR")
     ] = None,
@@ -95,13 +102,15 @@ def sweep(
     Keys are those of the spec; price.OFFER and catalog.gpus.NAME.KEY change prices and figures of the catalog. A distribution
     is written as --set "workloads.editor.traffic.rate~lognormal(2 req/s, 30 %)"; it takes --sample.
     """
-    chosen = _format(format, out)
-    check_out(out)
+    chosen = format_by_ending(out, format, FORMAT_BY_ENDING, SweepFormat.TABLE, {SweepFormat.PARQUET: "no text"})
+    if chosen is SweepFormat.PARQUET and find_spec("pyarrow") is None:
+        usage_error("--format parquet: it needs pyarrow: pip install 'llm-fleet-planner[parquet]'")
+    check_out(out, files_read(spec, results))
     job = sweep_job(spec, stdin_filename, catalog, as_of, gap, quiet)
     job = replace(job, with_plans=plans is not None)
     found = _swept(job, _definition(settings, job, grid, zip, sample, seed), executor, results, plans, quiet)
     if chosen is SweepFormat.PARQUET:
-        _save_parquet(str(out), found, quiet)
+        save_answer(str(out), _parquet(found), quiet)
     else:
         hand_over(out, color, quiet, lambda colored, width: _text(found, chosen, colored, width))
     statuses = {row.status for row in found.scenarios}
@@ -109,15 +118,9 @@ def sweep(
     raise typer.Exit(first_of(code for code, is_so in applies.items() if is_so))
 
 
-def _format(chosen: SweepFormat | None, out: str | None) -> SweepFormat:
-    """Return the format of the answer. Leaves with a usage error where there is none, or nowhere to put it."""
-    if chosen is None and out is not None and is_file(out):
-        chosen = FORMAT_BY_ENDING.get(Path(out).suffix.lower())
-        if chosen is None:
-            usage_error(f"cannot tell the format of {out}: end it in {', '.join(FORMAT_BY_ENDING)}, or give --format")
-    if chosen is SweepFormat.PARQUET and (out is None or not is_file(out)):
-        usage_error("--format parquet: it is no text; give a file with --out")
-    return chosen or SweepFormat.TABLE
+def files_read(spec: str, results: Path | None) -> list[str]:
+    """Return the files that an answer must not be saved over."""
+    return [spec] if results is None else [spec, str(results)]
 
 
 def sweep_job(spec: str, name: str | None, folder: Path | None, as_of: str | None, gap: str | None, quiet: bool) -> Job:
@@ -127,7 +130,6 @@ def sweep_job(spec: str, name: str | None, folder: Path | None, as_of: str | Non
     """
     from planner.diagnostics import DiagnosticError
     from planner.pipeline import prepare
-    from planner.sweep.work import Job
 
     loaded = read_spec(spec, name)
     if loaded.spec is None or loaded.document is None:
@@ -139,15 +141,25 @@ def sweep_job(spec: str, name: str | None, folder: Path | None, as_of: str | Non
         refuse(error.diagnostics, loaded)
     if not quiet:
         report(loaded.diagnostics, loaded)
+    return job_of(loaded, opened, folder, day("--as-of", as_of), quantity("--gap", gap, "share"))
+
+
+def job_of(
+    loaded: LoadedSpec, opened: Catalog, folder: Path | None, as_of: date | None = None, gap: float | None = None
+) -> Job:
+    """Return what workers are told about a spec and its catalog."""
+    from planner.sweep.base import digest_of
+    from planner.sweep.work import Job
+
     file, found = loaded.file or Path(loaded.path), catalog_folder(folder)
     return Job(
-        text=loaded.document.text,
+        text=loaded.document.text if loaded.document is not None else "",
         path=loaded.path,
         file=file.absolute(),
         folder=None if found is None else found.absolute(),
-        catalog_digest=opened.digest(),
-        as_of=day("--as-of", as_of),
-        gap=quantity("--gap", gap, "share"),
+        catalog_digest=digest_of(opened),
+        as_of=as_of,
+        gap=gap,
     )
 
 
@@ -175,7 +187,7 @@ def settings_of(texts: list[str], base: Base) -> tuple[Setting, ...]:
     try:
         return read_settings(texts, base)
     except DiagnosticError as error:
-        note(render_full(error.diagnostics, {FLAG: texts}).rstrip("\n"))
+        note_lines(render_full(error.diagnostics, {FLAG: texts}).rstrip("\n"))
         raise typer.Exit(ExitCode.WRONG_INPUT) from None
 
 
@@ -183,48 +195,53 @@ def _swept(
     job: Job, definition: Definition, executor: str, file: Path | None, plans: Path | None, quiet: bool
 ) -> Sweep:
     """Plan what is not finished yet. Leaves with a usage error for what cannot be run, read or written."""
-    from planner.diagnostics import DiagnosticError
-    from planner.sweep.executor import ExecutorError
-    from planner.sweep.results import InUseError, opened_results
-    from planner.sweep.run import header_of, run, sweep_of
+    from planner.sweep.results import opened_results
+    from planner.sweep.run import run, sweep_header, sweep_of, unfinished
     from planner.sweep.scenario import DefinitionError
 
     try:
         scenarios = definition.scenarios()
+    except DefinitionError as error:
+        usage_error(str(error))
+    with going_on(file, quiet):
         if plans is not None:
             plans.mkdir(parents=True, exist_ok=True)
-        with opened_results(file, header_of(job, definition), scenarios) as results:
-            done = results.count(scenarios)
+        with opened_results(file, sweep_header(job, definition), scenarios) as results:
+            done = len(scenarios) - len(unfinished(scenarios, results, plans))
             if done and not quiet:
                 note(f"{done:,} of {len(scenarios):,} scenarios are in {file} already")
             with Progress("scenarios", len(scenarios), done, quiet) as progress:
                 rows = run(job, scenarios, executor, results, plans, progress.finished)
         return sweep_of(job, definition, rows)
+
+
+@contextmanager
+def going_on(file: Path | None, quiet: bool) -> Iterator[None]:
+    """Say how to go on after an interrupt. Leaves with what is wrong with a results file, and with where it is written or planned."""
+    from planner.diagnostics import DiagnosticError
+    from planner.sweep.executor import ExecutorError
+    from planner.sweep.results import InUseError
+
+    try:
+        yield
     except KeyboardInterrupt:
         if file is not None and not quiet:
-            note(f"finished scenarios are in {file}: the same command goes on from there")
+            note(f"what is finished is in {file}: the same command goes on from there")
         raise
-    except DefinitionError as error:
-        usage_error(str(error))
     except DiagnosticError as error:
         refuse(error.diagnostics)
     except InUseError:
-        usage_error(f"--results: another sweep is writing {file}")
+        usage_error(f"--results: another command is writing {file}")
     except ExecutorError as error:
         usage_error(f"--executor: {error}")
     except OSError as error:
         usage_error(f"cannot write {error.filename or file}: {error.strerror or error}")
 
 
-def _save_parquet(out: str, found: Sweep, quiet: bool) -> None:
-    from planner.report.sweep import ParquetMissing, parquet
+def _parquet(found: Sweep) -> bytes:
+    from planner.report.sweep import parquet
 
-    try:
-        save(Path(out), parquet(found))
-    except ParquetMissing as error:
-        usage_error(f"--format parquet: {error}")
-    if not quiet:
-        note(f"wrote {out}")
+    return parquet(found)
 
 
 def _text(found: Sweep, format: SweepFormat, color: bool, width: int | None) -> str:

@@ -22,10 +22,9 @@ _SHOWN: Mapping[str, Callable[[float], str]] = {
     "share": lambda value: f"{figures.number(100.0 * value)} %",
 }
 _NEXT = {"dearer": "dearer", "no-fleet": "no fleet", "end": "end of the range"}
-_NOTE = (
-    "Each row: the best fleet from this limit on, up to the limit of the next row. Tighter: what is proven at the nearest tighter "
-    "limit that was planned."
-)
+COLUMNS = ("limit", "usd_per_month", "bound_usd_per_month", "gap", "gpus", "nodes", "dearer_at", "next", "plan")
+_EXACTNESS = {"s": "1 %", "GPUs": "one GPU", "W": "1 %", "share": "one point"}
+_NOTE = "Each row: the best fleet from this limit on. Tighter: what is proven at the next tighter limit at which costs are told apart."
 
 
 def blocks(frontier: Frontier) -> list[Block]:
@@ -34,13 +33,19 @@ def blocks(frontier: Frontier) -> list[Block]:
     rows = tuple(_row(frontier, step) for step in frontier.steps)
     title = f"{figures.visible(frontier.fleet)}: {figures.visible(frontier.trade)}"
     found = _NOTE if rows else "No fleet meets the spec at any of these limits."
-    notes = (found, f"{figures.count(frontier.planned, 'limit')} of {figures.visible(frontier.key)} planned.")
+    planned = f"{figures.count(frontier.planned, 'limit')} of {figures.visible(frontier.key)} planned"
+    exactness = (
+        f"steps are found to {_EXACTNESS[frontier.unit]}"
+        if frontier.complete
+        else "there are too many for exact steps: look at a smaller range with --between"
+    )
+    notes = (found, f"{planned}; {exactness}.")
     return [Table(title, (*columns, Column("Nodes"), Column("Tighter")), rows, notes)]
 
 
 def csv_text(frontier: Frontier) -> str:
     """Return a line for every step."""
-    return as_csv([_flat(step) for step in frontier.steps])
+    return as_csv([_flat(step) for step in frontier.steps], COLUMNS)
 
 
 def picture(frontier: Frontier, kind: Picture) -> bytes:
@@ -70,21 +75,13 @@ def _row(frontier: Frontier, step: Step) -> tuple[str, ...]:
 
 
 def _flat(step: Step) -> Mapping[str, Any]:
-    row = step.row
-    return {
-        "limit": step.limit,
-        "usd_per_month": row.usd_per_month,
-        "bound_usd_per_month": row.bound_usd_per_month,
-        "gap": row.gap,
-        "gpus": row.gpus,
-        "nodes": nodes_of(row),
-        "dearer_at": step.dearer_at,
-        "next": step.next,
-        "plan": row.plan,
-    }
+    known = {**step.row.model_dump(), **step.model_dump(), "nodes": nodes_of(step.row)}
+    return {column: known[column] for column in COLUMNS}
 
 
 def _drawn(frontier: Frontier, kind: Literal["svg", "png"]) -> bytes:
+    import warnings
+
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -103,5 +100,6 @@ def _drawn(frontier: Frontier, kind: Literal["svg", "png"]) -> bytes:
         axes.set_ylabel("USD per month")
         axes.set_ylim(bottom=0.0)
         axes.set_title(figures.visible(f"{frontier.fleet}: {frontier.trade}"))
-        figure.savefig(file, format=kind, metadata={"Date": None} if kind == "svg" else {"Software": None})
+        with warnings.catch_warnings(action="ignore"):  # a name may have characters that no font here has
+            figure.savefig(file, format=kind, metadata={"Date": None} if kind == "svg" else {"Software": None})
     return file.getvalue()

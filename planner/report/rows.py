@@ -50,12 +50,12 @@ def as_json(answer: Mapping[str, Any]) -> str:
     return json.dumps(_rounded(data), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def as_csv(rows: Sequence[Row]) -> str:
-    """Return rows of the same keys as CSV with a header; what is absent is an empty field."""
+def as_csv(rows: Sequence[Row], columns: Sequence[str] = ()) -> str:
+    """Return rows of the same keys as CSV with a header, of `columns` also without rows; what is absent is an empty field."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    if rows:
-        writer.writerow(rows[0])
+    if rows or columns:
+        writer.writerow(columns or rows[0])
     writer.writerows([_field(value) for value in row.values()] for row in rows)
     return file.getvalue()
 

@@ -24,10 +24,6 @@ _OUTCOMES: Mapping[RowStatus, str] = {
 }
 
 
-class ParquetMissing(RuntimeError):  # noqa: N818
-    """The library that writes Parquet is not installed."""
-
-
 def blocks(sweep: Sweep) -> list[Block]:
     """Return a row for every scenario, and below it what they come to."""
     titles = [Column("#", is_number=True), *(Column(figures.visible(key)) for key in sweep.keys)]
@@ -44,12 +40,10 @@ def csv_text(sweep: Sweep) -> str:
 
 
 def parquet(sweep: Sweep) -> bytes:
-    """Return the rows as a Parquet file. Raises `ParquetMissing`."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise ParquetMissing("Parquet needs pyarrow: pip install 'llm-fleet-planner[parquet]'") from None
+    """Return the rows as a Parquet file. Needs pyarrow."""
+    import pyarrow
+    import pyarrow.parquet
+
     rows = flat(sweep)
     kinds = {int: pyarrow.int64(), float: pyarrow.float64(), str: pyarrow.string()}
     schema = pyarrow.schema([(name, kinds[kind]) for name, kind in _columns(sweep).items()])

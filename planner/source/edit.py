@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from planner.diagnostics import Diagnostic, DiagnosticError
 from planner.source.document import YamlPath
 from planner.source.parse import parse
 
@@ -20,7 +21,7 @@ def own_names(_path: YamlPath, node: Any) -> Names:
 
 
 def path_of(data: Any, key: str, names_at: Callable[[YamlPath, Any], Names] = own_names) -> YamlPath:
-    """Return the path that a dotted key stands for, case ignored.
+    """Return the path that a dotted key stands for, case ignored where no name is written just so.
 
     Names may contain dots, so at each level the longest name that fits is taken. Below the last name that fits, every dot
     separates.
@@ -32,7 +33,7 @@ def path_of(data: Any, key: str, names_at: Callable[[YamlPath, Any], Names] = ow
         fitting = [name for name in names if f"{rest.casefold()}.".startswith(f"{name.casefold()}.")]
         if not fitting:
             return (*path, *rest.split("."))
-        name = max(fitting, key=len)
+        name = max(fitting, key=lambda name: (len(name), rest.startswith(name)))
         node = node[names[name]]
         path = (*path, names[name])
         rest = rest[len(name) + 1 :]
@@ -40,9 +41,14 @@ def path_of(data: Any, key: str, names_at: Callable[[YamlPath, Any], Names] = ow
 
 
 def read_value(text: str) -> Any:
-    """Return the value that a text has in YAML; the text itself where it has none."""
-    document, _ = parse(f"{_VALUE}: {text}", _VALUE)
-    return document.data[_VALUE] if document is not None else text
+    """Return the value that a text has in YAML. Raises `DiagnosticError` where it has none, or says more than one."""
+    document, found = parse(f"{_VALUE}: {text}", _VALUE)
+    if document is None or found:
+        raise DiagnosticError(found)
+    if list(document.data) != [_VALUE]:
+        message = "this goes on behind the value"
+        raise DiagnosticError([Diagnostic("yaml/syntax", message, label="write one value, or a mapping in braces")])
+    return document.data[_VALUE]
 
 
 def with_value(node: Any, path: YamlPath, value: Any) -> Any:

@@ -13,7 +13,10 @@ from planner.spec.load import LoadedSpec, load_spec
 
 
 def with_texts(loaded: LoadedSpec, changes: Iterable[tuple[YamlPath, str]]) -> LoadedSpec:
-    """Return what is read from the text of a spec once other values, as YAML, stand at some paths; `null` removes a key."""
+    """Return what is read from the text of a spec once other values, as YAML, stand at some paths; `null` removes a key.
+
+    Raises `DiagnosticError` for a text that is no YAML value.
+    """
     data: Any = loaded.document.data if loaded.document is not None else {}
     return with_data(
         loaded, reduce(lambda node, change: with_value(node, change[0], read_value(change[1])), changes, data)

@@ -11,6 +11,7 @@ from planner.candidates.supply import build_supply
 from planner.catalog import Catalog, CatalogChanges
 from planner.catalog.loading import FileValues, read_document
 from planner.diagnostics import DiagnosticError
+from planner.plan.io import sha256
 from planner.source import FilePath, YamlPath, nearest
 from planner.source.edit import path_of, read_value
 from planner.spec import LoadedSpec
@@ -24,6 +25,7 @@ OF_THE_SPEC = ("path", "digest")
 """What `catalog` has in the spec; all else below it is of the files of the catalog."""
 NAMED_BY_USERS = ("models", "workloads")
 """Sections whose keys are names: a new one is a slip, not a key that has its default."""
+OF_MODELS, CONFIG = ("models", "defaults"), "config"
 CALIBRATION = "calibration/"
 ENDING = ".yaml"
 _MOST_CATALOGS = 8
@@ -62,6 +64,17 @@ class OfOffer:
 Place = InSpec | InCatalog | OfOffer
 
 
+def holds(place: Place, part: Place) -> bool:
+    """Tell whether a place is a section that another one is a part of."""
+    if isinstance(place, OfOffer) or isinstance(part, OfOffer) or _file_of(place) != _file_of(part):
+        return False
+    return part.path[: len(place.path)] == place.path != part.path
+
+
+def _file_of(place: InSpec | InCatalog) -> str:
+    return place.file if isinstance(place, InCatalog) else ""
+
+
 class Base:
     """A spec without mistakes, and its catalog. `folder` is the catalog that is taken in place of that of the spec."""
 
@@ -89,12 +102,19 @@ class Base:
             elif isinstance(place, InCatalog):
                 files[place.file] = (*files.get(place.file, ()), (place.path, read_value(text)))
             else:
-                prices[place.name] = parse_price(text)
+                prices[place.name] = parse_price(read_value(text))
         loaded = with_texts(self.loaded, texts)
         catalog = self.catalog
-        if any(path[:1] == ("catalog",) or path[-1:] == ("config",) for path, _ in texts):
+        if any(self.reads_files(*value) for value in values):
             catalog = open_catalog(loaded, self._folder)
         return loaded, self._with(catalog, CatalogChanges(files, prices))
+
+    def reads_files(self, key: str, text: str) -> bool:
+        """Tell whether a value names another catalog, or the config of a model."""
+        place = self.place(key)
+        if not isinstance(place, InSpec):
+            return False
+        return place.path[0] == "catalog" or (place.path[0] in OF_MODELS and CONFIG in f"{place.path[-1]} {text}")
 
     def unit(self, key: str) -> str:
         """Return the unit of the value at a key of the spec, empty where there is none."""
@@ -182,6 +202,12 @@ def _unknown(name: str, what: str, known: Iterable[str]) -> UnknownKeyError:
     close = nearest(name, names)
     listed = "" if close or len(names) > 12 else f"; there are {', '.join(names)}"
     return UnknownKeyError(f"`{name}` is {what}{listed}", close)
+
+
+def digest_of(catalog: Catalog) -> str:
+    """Return the digest of a catalog together with the models that a spec brings along."""
+    added = "".join(f"{entry.model_dump_json()}\n" for entry in catalog.added.values())
+    return sha256(f"{catalog.digest()}\n{added}") if added else catalog.digest()
 
 
 def reason_of(error: DiagnosticError | UnknownKeyError | UnitError) -> str:

@@ -8,7 +8,7 @@ from itertools import groupby
 from planner.candidates.references import check_references
 from planner.catalog import UnknownName
 from planner.diagnostics import Diagnostic, DiagnosticError, Severity, Span
-from planner.sweep.base import Base, UnknownKeyError
+from planner.sweep.base import Base, Place, UnknownKeyError, holds
 from planner.sweep.setting import Setting, SettingError, Value, read_setting
 from planner.units import UnitError
 
@@ -21,31 +21,41 @@ def read_settings(texts: Sequence[str], base: Base) -> tuple[Setting, ...]:
     """Read settings. Raises `DiagnosticError` with all that is wrong with them."""
     found: list[Diagnostic] = []
     settings: list[Setting] = []
+    places: dict[str, Place] = {}
     for line, text in enumerate(texts, 1):
         try:
             setting = read_setting(text, base.unit)
         except SettingError as error:
             found.append(Diagnostic("sweep/setting", str(error), _span(line, error.start, error.end)))
             continue
-        if setting.key.casefold() in (s.key.casefold() for s in settings):
-            message = f"`{setting.key}` is set twice"
-            found.append(Diagnostic("sweep/setting", message, _span(line, 0, len(setting.key)), label="remove one"))
-            continue
         settings.append(setting)
-        found += _wrong(setting, line, base)
+        wrong = _wrong_key(setting, line, base, places)
+        found += [wrong] if wrong is not None else _wrong_values(setting, line, base)
     if found:
         raise DiagnosticError(found)
     return tuple(settings)
 
 
-def _wrong(setting: Setting, line: int, base: Base) -> Iterator[Diagnostic]:
-    """Yield what is wrong with a key, or else with each of its values."""
+def _wrong_key(setting: Setting, line: int, base: Base, earlier: dict[str, Place]) -> Diagnostic | None:
+    """Return what is wrong with a key. If it leads somewhere, that is added to where `earlier` keys lead."""
+    span = _span(line, 0, len(setting.key))
     try:
-        base.place(setting.key)
+        place = base.place(setting.key)
     except UnknownKeyError as error:
         label = f"did you mean `{error.meant}`?" if error.meant else ""
-        yield Diagnostic("sweep/unknown-path", str(error), _span(line, 0, len(setting.key)), label=label)
-        return
+        return Diagnostic("sweep/unknown-path", str(error), span, label=label)
+    for key, other in earlier.items():
+        if place == other:
+            return Diagnostic("sweep/setting", f"`{setting.key}` is set twice", span, label="remove one")
+        if holds(place, other):
+            message = f"`{setting.key}` would undo `{key}`, which is a part of it"
+            return Diagnostic("sweep/setting", message, span, label=f"set it before `{key}`")
+    earlier[setting.key] = place
+    return None
+
+
+def _wrong_values(setting: Setting, line: int, base: Base) -> Iterator[Diagnostic]:
+    """Yield what is wrong with each of the values of a key."""
     said: set[str] = set()
     for value in _ends(setting.values):
         for found in _wrong_with(setting, value, base):

@@ -1,6 +1,6 @@
 """Distributions of uncertain inputs. A draw depends on the seed, the number of its scenario and its key, and on nothing else.
 
-The uniform number behind it is the first 53 bits of a SHA-256 sum, so that it is the same on every machine and in every release.
+The uniform number behind it is the first 52 bits of a SHA-256 sum, so that it is the same on every machine and in every release.
 """
 
 from __future__ import annotations
@@ -15,7 +15,11 @@ from types import MappingProxyType
 
 DIGITS = 6
 """Significant digits of a drawn value."""
-_BITS = 53
+_LONGEST = 1e15
+"""Numbers from here on are written with an exponent."""
+_BITS = 52
+"""So many that half of the last one is still told from zero and one."""
+_LEAST = 0.5**_BITS
 _PARAMETER = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*)", re.ASCII)
 _SCALES = MappingProxyType({"k": 1e3, "M": 1e6, "G": 1e9})
 _STANDARD = NormalDist()
@@ -30,13 +34,15 @@ class DistributionError(ValueError):
 class Kind:
     """A family of distributions: its parameters, its quantiles, and whether parameters make one of it.
 
-    A parameter named `spread` is the standard deviation over the mean, a share; all others have the unit of the value.
+    A parameter named `spread` is the standard deviation over the mean, a share; all others have the unit of the value. One that
+    `has_ends` draws nothing below its first parameter and nothing above its last.
     """
 
     parameters: tuple[str, ...]
     quantile: Quantile
     is_one: Callable[[Sequence[float]], bool]
     condition: str
+    has_ends: bool = False
 
 
 def _lognormal(parameters: Sequence[float], u: float) -> float:
@@ -80,8 +86,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         "lognormal": Kind(("mean", "spread"), _lognormal, _has_spread, _SPREAD),
         "normal": Kind(("mean", "spread"), _normal, _has_spread, _SPREAD),
-        "triangular": Kind(("low", "mode", "high"), _triangular, _rises, _RISING),
-        "uniform": Kind(("low", "high"), _uniform, _rises, _RISING),
+        "triangular": Kind(("low", "mode", "high"), _triangular, _rises, _RISING, True),
+        "uniform": Kind(("low", "high"), _uniform, _rises, _RISING, True),
     }
 )
 
@@ -96,7 +102,22 @@ class Distribution:
 
     def value(self, u: float) -> str:
         """Return the quantile at `u`, above 0 and below 1, as YAML."""
-        return f"{KINDS[self.name].quantile(self.parameters, u):.{DIGITS}g} {self.unit}".strip()
+        return written(KINDS[self.name].quantile(self.parameters, u), self.unit)
+
+    @property
+    def typical(self) -> tuple[str, ...]:
+        """Values to check before any is drawn: both ends, or the median where there are none."""
+        if KINDS[self.name].has_ends:
+            return self.value(_LEAST), self.value(1.0 - _LEAST)
+        return (self.value(0.5),)
+
+
+def written(number: float, unit: str) -> str:
+    """Return a quantity as YAML, with `DIGITS` significant digits."""
+    text = f"{number:.{DIGITS}g}"
+    if "e+" in text and abs(number) < _LONGEST:
+        text = f"{float(text):.0f}"
+    return f"{text} {unit}".strip()
 
 
 def uniform_of(seed: int, scenario: int, key: str) -> float:

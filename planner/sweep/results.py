@@ -6,7 +6,7 @@ The first line says what is swept. Each other line is a finished scenario, on di
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Literal
@@ -21,9 +21,9 @@ from planner.sweep.scenario import Scenario
 
 _OTHERWISE = {
     "spec": "the spec is another one, or was changed",
-    "catalog": "the catalog was changed",
+    "catalog": "the catalog, or a model that the spec brings along, was changed",
     "planner": "another release of the planner wrote it",
-    "definition": "the settings are others",
+    "definition": "the settings are others, or the trade or its range",
     "options": "--as-of or --gap is another one",
 }
 
@@ -51,10 +51,6 @@ class Results:
         self._file = file
         self.rows = dict(rows or {})
 
-    def count(self, scenarios: Iterable[Scenario]) -> int:
-        """Return how many of some scenarios are finished."""
-        return sum(1 for scenario in scenarios if scenario.number in self.rows)
-
     def add(self, line: str) -> Row:
         """Keep the line of a finished scenario; it is on disk when this returns."""
         row = Row.model_validate_json(line)
@@ -65,10 +61,11 @@ class Results:
 
 
 @contextmanager
-def opened_results(path: Path | None, header: Header, scenarios: Sequence[Scenario]) -> Iterator[Results]:
+def opened_results(path: Path | None, header: Header, scenarios: Sequence[Scenario] = ()) -> Iterator[Results]:
     """Open the results at `path`, with the scenarios that are finished; begin them where there is nothing.
 
-    Scenarios that failed are not among them: they are tried again. A last line that was cut off is removed.
+    Scenarios that failed are not among them: they are tried again. A last line that was cut off is removed. Rows of those
+    `scenarios` that are known must have their values.
 
     Raises:
         DiagnosticError: the file is none of this sweep.
@@ -86,7 +83,7 @@ def opened_results(path: Path | None, header: Header, scenarios: Sequence[Scenar
         whole = content[: content.rfind(b"\n") + 1]
         lines = whole.splitlines()
         if content and not lines and not content.startswith(b'{"sweep"'):
-            raise _refused(path, 1, "this is no results file of a sweep")
+            raise _refused(path, 1, "this is no results file")
         file.truncate(len(whole))
         if not lines:
             _append(file, line_of(header))
@@ -117,12 +114,12 @@ def _check(path: Path, line: bytes, header: Header) -> None:
     try:
         found = Header.model_validate_json(line)
     except ValidationError:
-        raise _refused(path, 1, "this is no results file of a sweep") from None
+        raise _refused(path, 1, "this is no results file") from None
     ours = header.model_dump()
     other = [what for what, value in found.model_dump().items() if value != ours[what]]
     if other:
         why = " and ".join(_OTHERWISE[what] for what in other)
-        raise _refused(path, 1, f"these are the results of another sweep: {why}")
+        raise _refused(path, 1, f"these are other results: {why}")
 
 
 def _row(path: Path, number: int, line: bytes, scenarios: Mapping[int, Scenario]) -> Row:

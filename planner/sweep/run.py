@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+from planner.diagnostics import DiagnosticError
 from planner.pipeline import spec_digest
 from planner.plan.io import loads, sha256
 from planner.sweep.answer import Sweep
-from planner.sweep.executor import executor
-from planner.sweep.frontier import UNITS, Frontier, TradeError, steps_of, trade_of
+from planner.sweep.base import digest_of
+from planner.sweep.executor import Executor, executor
+from planner.sweep.frontier import UNITS, Frontier, steps_of
 from planner.sweep.results import Header, Results
 from planner.sweep.row import Row
 from planner.sweep.scenario import Definition, Mode, Scenario
-from planner.sweep.work import Answer, Job, bench
+from planner.sweep.trade import Today, Trade, TradeError, trade_of
+from planner.sweep.work import Answer, Job, answer, bench
 
 
 def run(
@@ -33,66 +39,122 @@ def run(
         ExecutorError: nothing can be run, or not any more; what is finished is in the results.
         OSError: results or plans cannot be written.
     """
-    todo = [scenario for scenario in scenarios if scenario.number not in results.rows]
+    todo = unfinished(scenarios, results, plans)
     if todo:
         with executor(where) as opened:
-            for answer in opened.answers(job, todo):
-                if plans is not None:
-                    _save(plans, answer)
-                results.add(answer.line)
-                finished()
+            _plan(job, todo, opened, results, plans, finished)
     return tuple(results.rows[scenario.number] for scenario in scenarios)
 
 
+def _plan(
+    job: Job,
+    todo: Sequence[Scenario],
+    opened: Executor,
+    results: Results,
+    plans: Path | None,
+    finished: Callable[[], None],
+) -> None:
+    for found in opened.answers(job, todo):
+        if plans is not None:
+            _save(plans, found)
+        if found.scenario not in results.rows:
+            results.add(found.line)
+        finished()
+
+
+def unfinished(scenarios: Sequence[Scenario], results: Results, plans: Path | None) -> list[Scenario]:
+    """Return the scenarios to plan: those without a row, and those whose plan is not in the folder `plans`."""
+
+    def is_saved(row: Row) -> bool:
+        if plans is None or row.plan is None:
+            return True
+        with suppress(OSError, DiagnosticError):
+            return loads(_place(plans, row.scenario).read_bytes(), "").digests.plan == row.plan
+        return False
+
+    return [s for s in scenarios if s.number not in results.rows or not is_saved(results.rows[s.number])]
+
+
+def trade_called(job: Job, text: str, between: str | None) -> Trade:
+    """Return the trade that a text stands for. Raises `TradeError` or `RangeError`."""
+    return trade_of(text, bench(job).base, between, partial(_today, job))
+
+
 def frontier(
-    job: Job, trade: str, between: str | None, where: str, planned: Callable[[int], None] = lambda _count: None
+    job: Job, trade: Trade, where: str, results: Results, planned: Callable[[], None] = lambda: None
 ) -> Frontier:
-    """Return the steps of a trade. `planned` is told how many limits were planned so far.
+    """Return the steps of a trade. `planned` is called after each limit that is planned now.
+
+    Limits are numbered as they are asked for, which follows from the costs at earlier ones: so kept results are of the same ones.
 
     Raises:
-        TradeError: there is no such trade, or a limit makes no spec.
-        ExecutorError: nothing can be run, or not any more.
+        TradeError: a limit makes no spec.
+        ExecutorError: nothing can be run, or not any more; what is finished is in the results.
+        OSError: results cannot be written.
     """
-    base, count = bench(job).base, 0
-    assert base.loaded.spec is not None
+    spec, asked = bench(job).base.loaded.spec, 0
+    assert spec is not None
+
+    def ask(limits: Sequence[float]) -> Mapping[float, Row]:
+        nonlocal asked
+        scenarios = [Scenario(asked + i, ((trade.key, trade.text_of(limit)),)) for i, limit in enumerate(limits, 1)]
+        asked += len(limits)
+        for scenario in scenarios:
+            row = results.rows.get(scenario.number)
+            if row is not None and dict(row.values) != dict(scenario.values):
+                del results.rows[scenario.number]
+        _plan(job, unfinished(scenarios, results, None), opened, results, None, planned)
+        rows = [results.rows[scenario.number] for scenario in scenarios]
+        for row in rows:
+            if row.status in ("invalid", "failed"):
+                raise TradeError(f"{trade.key} at {row.values[trade.key]}: {row.reason}")
+        return dict(zip(limits, rows, strict=True))
+
     with executor(where) as opened:
-        (now,) = opened.answers(replace(job, with_plans=True), [Scenario(0, ())])
-        power_w = sum(node.power_w for node in loads(now.plan.encode(), "").nodes) if now.plan is not None else 0.0
-        moved = trade_of(trade, base, Row.model_validate_json(now.line), power_w, between)
-
-        def ask(limits: Sequence[float]) -> Mapping[float, Row]:
-            nonlocal count
-            asked = [Scenario(i, ((moved.key, moved.text_of(limit)),)) for i, limit in enumerate(limits)]
-            rows: dict[float, Row] = {}
-            for answer in opened.answers(job, asked):
-                row = Row.model_validate_json(answer.line)
-                if row.status in ("invalid", "failed"):
-                    raise TradeError(f"{moved.key} at {moved.text_of(limits[answer.scenario])}: {row.reason}")
-                rows[limits[answer.scenario]] = row
-                count += 1
-                planned(count)
-            return rows
-
-        total, steps = steps_of(moved, ask)
+        found = steps_of(trade, ask)
     return Frontier(
-        fleet=base.loaded.spec.fleet,
-        trade=moved.name,
-        key=moved.key,
-        unit=UNITS[moved.dimension],
-        tightest=moved.tightest,
-        loosest=moved.loosest,
-        planned=total,
-        steps=steps,
+        fleet=spec.fleet,
+        trade=trade.name,
+        key=trade.key,
+        unit=UNITS[trade.dimension],
+        tightest=trade.tightest,
+        loosest=trade.loosest,
+        planned=found.planned,
+        complete=found.complete,
+        steps=found.steps,
     )
 
 
-def header_of(job: Job, definition: Definition) -> Header:
-    """Return what a results file says that it is about."""
+def _today(job: Job) -> Today | None:
+    """Plan the spec as it is. Raises `TradeError` where that ends in a bug."""
+    found = answer(replace(job, with_plans=True), Scenario(0, ()))
+    row = Row.model_validate_json(found.line)
+    if row.status == "failed":
+        raise TradeError(f"the spec as it is cannot be planned: {row.reason}")
+    if found.plan is None or row.gpus is None:
+        return None
+    return Today(row.gpus, sum(node.power_w for node in loads(found.plan.encode(), "").nodes))
+
+
+def sweep_header(job: Job, definition: Definition) -> Header:
+    """Return what the results file of a sweep says that it is about."""
+    base = bench(job).base
+    values = ((setting.key, value.text) for setting in definition.settings for value in setting.values)
+    read = [digest_of(base.variant((value,))[1]) for value in values if base.reads_files(*value)]
+    return _header(job, definition.text, read)
+
+
+def frontier_header(job: Job, trade: Trade) -> Header:
+    """Return what the results file of a frontier says that it is about."""
+    return _header(job, json.dumps(["frontier", trade.key, trade.tightest, trade.loosest]), [])
+
+
+def _header(job: Job, definition: str, read: Sequence[str]) -> Header:
     return Header(
         spec=spec_digest(bench(job).base.loaded),
-        catalog=job.catalog_digest,
+        catalog=sha256("\n".join([job.catalog_digest, *read])) if read else job.catalog_digest,
         planner=job.release,
-        definition=sha256(definition.text),
+        definition=sha256(definition),
         options=f"as of {job.as_of}, gap {job.gap}",
     )
 
@@ -104,7 +166,7 @@ def sweep_of(job: Job, definition: Definition, rows: Sequence[Row]) -> Sweep:
     return Sweep(
         fleet=loaded.spec.fleet,
         spec=spec_digest(loaded),
-        catalog=job.catalog_digest,
+        catalog=bench(job).base.catalog.digest(),
         planner=job.release,
         mode=definition.mode.value,
         seed=definition.seed if definition.mode is Mode.SAMPLE else None,
@@ -114,8 +176,14 @@ def sweep_of(job: Job, definition: Definition, rows: Sequence[Row]) -> Sweep:
 
 
 def _save(folder: Path, answer: Answer) -> None:
-    if answer.plan is not None:
-        path = folder / f"{answer.scenario:05d}.plan.json"
+    path = _place(folder, answer.scenario)
+    if answer.plan is None:
+        path.unlink(missing_ok=True)  # that of another sweep
+    else:
         beside = path.with_suffix(".part")
         beside.write_text(answer.plan, encoding="utf-8", newline="\n")
         beside.replace(path)
+
+
+def _place(folder: Path, scenario: int) -> Path:
+    return folder / f"{scenario:05d}.plan.json"

@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from planner.sweep.distributions import DIGITS, Distribution, DistributionError, read_distribution
+from planner.sweep.distributions import Distribution, DistributionError, read_distribution, written
 
 MOST_VALUES = 10_000
 _DRAWN = re.compile(r"\s*([A-Za-z]+)\s*\((.*)\)\s*", re.DOTALL)
 _NUMBER = r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))"
-_RANGE = re.compile(rf"\s*{_NUMBER}\s*\.\.\s*{_NUMBER}\s*/\s*(\d+)(?:\s+(\S.*))?\s*", re.ASCII)
+_RANGE = re.compile(rf"{_NUMBER}(\D*?)\.\.\s*{_NUMBER}(\D*?)/\s*(\d{{1,9}})(\D*)", re.ASCII)
+"""From, to and how many, with the unit behind any of them."""
 _OPENING, _CLOSING = "[{(", "]})"
 _QUOTES = "\"'"
 
@@ -35,7 +36,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Setting:
-    """A key with its values; `drawn` where they are drawn from a distribution instead."""
+    """A key with its values; `drawn` where they are drawn from a distribution instead, of which they are examples."""
 
     text: str
     key: str
@@ -70,7 +71,7 @@ def read_setting(text: str, unit_at: Callable[[str], str]) -> Setting:
         found = read_distribution(drawn[1], drawn[2].split(","), unit_at(key))
     except DistributionError as error:
         raise SettingError(str(error), rest, len(text)) from None
-    return Setting(text, key, (Value(found.value(0.5), rest, len(text)),), found)
+    return Setting(text, key, tuple(Value(value, rest, len(text)) for value in found.typical), found)
 
 
 def _values(text: str, start: int) -> Iterator[Value]:
@@ -79,7 +80,7 @@ def _values(text: str, start: int) -> Iterator[Value]:
         if not part.strip():
             raise SettingError("a value is missing", first, max(last, first + 1))
         place = first + len(part) - len(part.lstrip()), first + len(part.rstrip())
-        steps = _RANGE.fullmatch(part)
+        steps = _RANGE.fullmatch(part.strip())
         if steps is None:
             yield Value(part.strip(), *place)
         else:
@@ -88,11 +89,14 @@ def _values(text: str, start: int) -> Iterator[Value]:
 
 def _steps(steps: re.Match[str], place: tuple[int, int]) -> Sequence[str]:
     """Return the values of a range: so many, evenly apart, both ends included."""
-    low, high, count = float(steps[1]), float(steps[2]), int(steps[3])
+    first, unit, last, other, counted, behind = steps.groups()
+    units = {" ".join(each.split()) for each in (unit, other, behind)} - {""}
+    if len(units) > 1:
+        raise SettingError(f"one unit for the whole range, not {' and '.join(sorted(units))}", *place)
+    low, high, count = float(first), float(last), int(counted)
     if not 2 <= count <= MOST_VALUES:
         raise SettingError(f"a range has from 2 to {MOST_VALUES:,} values", *place)
-    numbers = [low + (high - low) * i / (count - 1) for i in range(count)]
-    return [f"{number:.{DIGITS}g} {steps[4] or ''}".strip() for number in numbers]
+    return [written(low + (high - low) * i / (count - 1), next(iter(units), "")) for i in range(count)]
 
 
 def _parts(text: str, start: int) -> Iterator[tuple[int, int]]:

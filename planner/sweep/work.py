@@ -16,7 +16,7 @@ from planner.pipeline import Options, make_plan, prepare
 from planner.plan.io import dump, line_of
 from planner.source import FilePath
 from planner.spec import load_spec
-from planner.sweep.base import Base, UnknownKeyError, reason_of
+from planner.sweep.base import Base, UnknownKeyError, digest_of, reason_of
 from planner.sweep.row import Row, row_of
 from planner.sweep.scenario import Scenario
 from planner.units import UnitError
@@ -31,9 +31,10 @@ class OtherWorkerError(RuntimeError):
 
 @dataclass(frozen=True)
 class Job:
-    """What all scenarios of a sweep have in common. `file` is where the spec lies, `folder` the catalog of the command line.
+    """What all scenarios of a sweep have in common.
 
-    With `nodes`, by offer, scenarios are planned on no others, as far as to tell whether there is a fleet.
+    `file` is where the spec lies, `folder` the catalog of the command line. `catalog_digest` is also of models that the spec
+    brings along. With `nodes`, by offer, scenarios are planned on no others, as far as to tell whether there is a fleet.
     """
 
     text: str
@@ -93,7 +94,7 @@ class Bench:
             raise OtherWorkerError(f"a worker has release {__version__} of the planner, this is {job.release}")
         loaded = load_spec(job.text, job.path, job.file)
         catalog = open_catalog(loaded, job.folder)
-        if catalog.digest() != job.catalog_digest:
+        if digest_of(catalog) != job.catalog_digest:
             raise OtherWorkerError("a worker has another catalog: the same files must lie at the same place for all")
         self.base = Base(loaded, catalog, job.folder)
         self._options = Options(as_of=job.as_of, gap=job.gap, explains=False)

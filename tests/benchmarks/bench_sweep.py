@@ -28,6 +28,8 @@ ROOT = Path(__file__).parents[2]
 SPEC = ROOT / "specs" / "staging.yaml"
 OFFER = "aws-us-east-1/us-east-1/g6.xlarge/on-demand"
 SOLVES = 3
+LEAST = 80
+"""Fewest scenarios of a grid."""
 
 
 def settings(scenarios: int) -> list[str]:
@@ -35,7 +37,7 @@ def settings(scenarios: int) -> list[str]:
     axes = (
         "workloads.assistant.slo.tpot_p95=60 ms,80 ms,100 ms,150 ms",
         "workloads.editor.traffic.rate=0.5..5/10 req/s",
-        f"price.{OFFER}=0.5..1.5/{max(2, scenarios // 40)} USD/node/h",
+        f"price.{OFFER}=0.5..1.5/{scenarios // 40} USD/node/h",
     )
     return [part for axis in axes for part in ("--set", axis)]
 
@@ -112,7 +114,7 @@ def wait_for(results: Path, scenarios: int) -> None:
 def report(name: str, wall_s: float, cpu_s: float, scenarios: int, cold: tuple[float, float]) -> None:
     each = wall_s / scenarios, cpu_s / scenarios
     print(
-        f"{name:<22}{wall_s:9.1f}{1e3 * each[0]:12.0f}{1e3 * each[1]:12.0f}{cold[0] / each[0]:10.1f}{cold[1] / each[1]:9.1f}",
+        f"{name:<22}{wall_s:9.1f}{1e3 * each[0]:13.0f}{1e3 * each[1]:13.0f}{cold[0] / each[0]:10.1f}{cold[1] / each[1]:9.1f}",
         flush=True,
     )
 
@@ -142,10 +144,11 @@ def interrupted(scenarios: int, executor: str, folder: Path, expected: bytes, wo
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--scenarios", type=int, default=1000, help="a multiple of 40, from 80 on")
-    scenarios = parser.parse_args().scenarios
+    scenarios = max(LEAST, parser.parse_args().scenarios // 40 * 40)
+    few = max(LEAST, scenarios // 4 // 40 * 40)
     os.environ["PYTHONPATH"] = str(ROOT)
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    print(f"{'':<22}{'wall s':>9}{'wall ms each':>12}{'CPU ms each':>12}{'cold/wall':>10}{'cold/CPU':>9}")
+    print(f"{'':<22}{'wall s':>9}{'wall ms each':>13}{'CPU ms each':>13}{'cold/wall':>10}{'cold/CPU':>9}")
     solves = [measured(planner("solve", SPEC)) for _ in range(SOLVES)]
     cold = sum(w for w, _ in solves) / SOLVES, sum(c for _, c in solves) / SOLVES
     report("planner solve, cold", sum(w for w, _ in solves), sum(c for _, c in solves), SOLVES, cold)
@@ -154,7 +157,7 @@ def main() -> None:
         out = folder / "local.json"
         report("local:2", *measured(sweep(scenarios, "local:2", out, folder / "local.jsonl")), scenarios, cold)
         expected = out.read_bytes()
-        interrupted(scenarios // 4 // 40 * 40, "local:2", folder, planned(scenarios // 4 // 40 * 40, folder), [])
+        interrupted(few, "local:2", folder, planned(few, folder), [])
         if find_spec("distributed") is None:
             return
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -167,7 +170,6 @@ def main() -> None:
         print(f"dask and local: {'same bytes' if same else 'OTHER BYTES'}")
         (folder / "killed.jsonl").unlink()
         with cluster() as (address, running):
-            few = scenarios // 4 // 40 * 40
             interrupted(few, address, folder, planned(few, folder), [running[1].pid])
 
 

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -90,9 +89,11 @@ def test_the_answer_is_saved_by_its_ending(swept: tuple[Path, Run]) -> None:
     assert (folder / "out.json").read_text(encoding="utf-8") == done.out
 
 
-@pytest.mark.skipif(find_spec("pyarrow") is not None, reason="pyarrow is there")
-def test_parquet_says_what_it_needs(swept: tuple[Path, Run]) -> None:
-    refused = again(swept[0], "--quiet", "--out", swept[0] / "out.parquet")
+def test_parquet_says_what_it_needs_before_anything_is_planned(
+    swept: tuple[Path, Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("planner.cli.sweep.find_spec", lambda _name: None)
+    refused = run("sweep", swept[0] / "no.yaml", *GRID, "--out", swept[0] / "out.parquet")
     assert refused.code == 64
     assert "llm-fleet-planner[parquet]" in refused.err
 
@@ -140,6 +141,25 @@ def test_wrong_settings_are_located(spec_file: WriteSpec) -> None:
     assert "did you mean `assistant`?" in done.err
     assert f"2 | {RATE}=3 GB" in done.err
     assert "`GB` measures memory; this field is a request rate" in done.err
+
+
+def test_settings_are_shown_as_they_were_given(spec_file: WriteSpec) -> None:
+    done = run("sweep", spec_file(TINY), "--set", "planing.gap=1 %")
+    assert [line.strip() for line in done.err.splitlines()[1:4]] == ["--> --set:1:1", "|", "1 | planing.gap=1 %"]
+
+
+@pytest.mark.parametrize("command", [["sweep", "--set", f"{RATE}=1 req/s"], ["frontier", "--trade", "cost:gpus"]])
+@pytest.mark.parametrize("read", ["fleet.yaml", "r.jsonl"])
+def test_nothing_that_is_read_is_written_over(swept: tuple[Path, Run], command: list[str], read: str) -> None:
+    folder, before = swept[0], (swept[0] / read).read_bytes()
+    name, *rest = command
+    paths = ["--results", folder / "r.jsonl", "--out", folder / "." / read, "--format", "csv"]
+
+    done = run(name, folder / "fleet.yaml", *rest, *paths)
+
+    assert (done.code, done.out) == (64, "")
+    assert "it is one of the files that are read" in done.err
+    assert (folder / read).read_bytes() == before
 
 
 def test_results_of_another_spec_are_refused(swept: tuple[Path, Run], spec_file: WriteSpec) -> None:

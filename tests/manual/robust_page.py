@@ -16,7 +16,7 @@ from planner.robust.plan import robust_plan
 from planner.robust.scenarios import cases_of_file
 from planner.spec import load_spec
 from planner.spec.scenario_file import load_scenarios
-from planner.sweep.base import Base
+from planner.sweep.base import Base, digest_of
 from planner.sweep.executor import executor
 from planner.sweep.work import Job
 
@@ -35,7 +35,7 @@ def _robust() -> str:
     base = Base(loaded, open_catalog(loaded, ROOT / "catalog"))
     cases = cases_of_file(load_scenarios(FILE.read_text(encoding="utf-8"), FILE.name), base)
     assert loaded.document is not None
-    job = Job(loaded.document.text, loaded.path, SPEC, ROOT / "catalog", base.catalog.digest())
+    job = Job(loaded.document.text, loaded.path, SPEC, ROOT / "catalog", digest_of(base.catalog))
     with executor("local:1") as opened:
         plan = robust_plan(prepare(loaded, base.catalog), cases, Options(), 1.0, holding_by(opened, job))
     blocks = [block for block in (headline(plan), nodes(plan), robustness(plan)) if block is not None]

@@ -16,7 +16,7 @@ from swept import PRICE, defined, job
 import planner
 from planner.sweep.executor import ExecutorError, executor
 from planner.sweep.results import Results, opened_results
-from planner.sweep.run import header_of, run, sweep_of
+from planner.sweep.run import run, sweep_header, sweep_of
 
 distributed = pytest.importorskip("distributed")
 DEFINITION = defined(f"{PRICE}=0.5..3/12 USD/node/h")
@@ -69,7 +69,7 @@ def test_local_and_dask_workers_give_the_same_bytes_also_when_a_worker_dies(clus
 
     scenarios = DEFINITION.scenarios()
     path = tmp_path / "results.jsonl"
-    with opened_results(path, header_of(job(), DEFINITION), scenarios) as results:
+    with opened_results(path, sweep_header(job(), DEFINITION), scenarios) as results:
         rows = run(job(), scenarios, address, results, finished=killing)
 
     assert counted == len(scenarios) == len(path.read_bytes().splitlines()) - 1

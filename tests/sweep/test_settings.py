@@ -8,9 +8,12 @@ from statistics import fmean, pstdev
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from swept import OFFER, PRICE, RATE, base, defined
+from swept import OFFER, PRICE, RATE, TEXT, base, defined
 
+from planner.candidates.references import open_catalog
 from planner.diagnostics import DiagnosticError
+from planner.spec import load_spec
+from planner.sweep.base import Base
 from planner.sweep.check import read_settings
 from planner.sweep.distributions import DistributionError, read_distribution, uniform_of
 from planner.sweep.scenario import DefinitionError, Mode
@@ -32,6 +35,10 @@ def values(text: str) -> list[str]:
         ("a=10..30/5 req/s", ["10 req/s", "15 req/s", "20 req/s", "25 req/s", "30 req/s"]),
         ("a=1..2/2 USD/gpu/h,9 USD/gpu/h", ["1 USD/gpu/h", "2 USD/gpu/h", "9 USD/gpu/h"]),
         ("a=1..8/8", ["1", "2", "3", "4", "5", "6", "7", "8"]),
+        ("a=1 req/s..3 req/s/3", ["1 req/s", "2 req/s", "3 req/s"]),
+        ("a=50%..90%/3,95 %", ["50 %", "70 %", "90 %", "95 %"]),
+        ("a=1..3/2req/s", ["1 req/s", "3 req/s"]),
+        ("a=1..2000000/2 USD/month", ["1 USD/month", "2000000 USD/month"]),
         ("a=b=c", ["b=c"]),
         ("a=x~y", ["x~y"]),
     ],
@@ -41,7 +48,7 @@ def test_lists_and_ranges(text: str, expected: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "a", "=1", "~uniform(1, 2)", "a=", "a=1,,2", "a=1..2/1", "a=1..2/99999999", "a~b"]
+    "text", ["", "a", "=1", "~uniform(1, 2)", "a=", "a=1,,2", "a=1..2/1", "a=1..2/99999999", "a=1 s..2 ms/2", "a~b"]
 )
 def test_a_setting_that_cannot_be_read_says_where(text: str) -> None:
     with pytest.raises(SettingError) as caught:
@@ -158,6 +165,13 @@ def test_settings_that_make_no_sweep(texts: list[str], mode: Mode, message: str)
         ("planing.gap=1 %", "spec/unknown-key", 1, "did you mean `planning`?"),
         (f"{RATE}=1 req/s,12 GB", "spec/unknown-unit", 42, None),
         (f"{RATE}~uniform(1 GB, 2 GB)", "spec/unknown-unit", 34, None),
+        (f"{RATE}~uniform(-1 req/s, 4 req/s)", "spec/out-of-range", 34, None),
+        (f"{RATE}~triangular(1, 2, 1e9)", "spec/out-of-range", 34, None),
+        (f"{RATE}={{peak: 2 req/s, peak: 1 req/s}}", "yaml/duplicate-key", 34, None),
+        (f"{RATE}={{peak: 2 req/s", "yaml/syntax", 34, None),
+        (f"{RATE}=2 req/s\nfleet: other", "yaml/syntax", 34, None),
+        ("x-note=[*unknown]", "yaml/undefined-alias", 8, None),
+        (f"{PRICE}=null", "spec/not-a-quantity", len(PRICE) + 2, None),
         ("supply.offers.clud.price=1 USD/gpu/h", "sweep/unknown-path", 1, "did you mean `cloud`?"),
         ("supply.offers.0.price=1 USD/gpu/h", "sweep/unknown-path", 1, ""),
         (f"{PRICE}s=1 USD/gpu/h", "sweep/unknown-path", 1, f"did you mean `{OFFER}`?"),
@@ -181,6 +195,33 @@ def test_what_is_wrong_with_a_setting_is_located_in_it(text: str, code: str, col
     assert label is None or found.label == label
 
 
+def test_a_distribution_may_begin_at_zero() -> None:
+    assert read_settings([f"{RATE}~uniform(0, 4)", f"{PRICE}='1 USD/node/h'"], base())
+
+
 def test_a_key_that_is_set_twice_is_refused() -> None:
     with pytest.raises(DiagnosticError, match="set twice"):
-        read_settings(["planning.gap=1 %", "Planning.gap=2 %"], base())
+        read_settings([f"{RATE}=1 req/s", f"{RATE.upper()}=2 req/s"], base())
+
+
+def test_a_section_that_undoes_a_key_in_it_is_refused() -> None:
+    section, price = (
+        "workloads.assistant.traffic={rate: 1 req/s, input_tokens: 9, output_tokens: 9}",
+        f"{PRICE}=1 USD/node/h",
+    )
+    assert len(read_settings([section, price, f"{RATE}=2 req/s"], base())) == 3
+    with pytest.raises(DiagnosticError, match="would undo"):
+        read_settings([f"{RATE}=2 req/s", price, section], base())
+
+
+def test_names_that_differ_in_case_are_told_apart() -> None:
+    own = TEXT[TEXT.index("  assistant:") : TEXT.index("supply:")]
+    loaded = load_spec(TEXT.replace(own, own + own.replace("assistant", "Assistant")), "small.yaml")
+    lower, upper = "workloads.assistant.traffic.rate", "workloads.Assistant.traffic.rate"
+    both = Base(loaded, open_catalog(loaded))
+
+    assert loaded.spec is not None
+    assert len(read_settings([f"{lower}=1 req/s", f"{upper}=3 req/s"], both)) == 2
+    changed, _ = both.variant(((upper, "3 req/s"), (lower, "1 req/s")))
+    assert changed.spec is not None
+    assert [w.traffic.rate.peak for w in changed.spec.workloads.values()] == [1.0, 3.0]

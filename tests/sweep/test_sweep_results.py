@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from swept import RATE, defined, job
+from swept import RATE, base, defined, job
 
 from planner.diagnostics import DiagnosticError
+from planner.plan.io import loads
 from planner.sweep import run as running
+from planner.sweep.frontier import Frontier
 from planner.sweep.results import opened_results
 from planner.sweep.row import Row
-from planner.sweep.run import header_of, run
+from planner.sweep.run import frontier, frontier_header, run, sweep_header, trade_called, unfinished
 from planner.sweep.scenario import Definition, Mode, Scenario
 from planner.sweep.work import Answer, Job
 
@@ -53,7 +57,7 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> Counting:
 def swept(path: Path | None, definition: Definition = DEFINITION, asked: Job | None = None) -> list[int]:
     wanted = asked or job()
     scenarios = definition.scenarios()
-    with opened_results(path, header_of(wanted, definition), scenarios) as results:
+    with opened_results(path, sweep_header(wanted, definition), scenarios) as results:
         return [row.scenario for row in run(wanted, scenarios, "local", results)]
 
 
@@ -148,9 +152,63 @@ def test_a_file_that_holds_something_else_is_refused_and_left_alone(
     assert path.read_bytes() == content
 
 
+def test_plans_that_are_asked_for_later_are_made(tmp_path: Path) -> None:
+    asked = replace(job(), with_plans=True)
+    scenarios, path, folder = DEFINITION.scenarios()[:1], tmp_path / "results.jsonl", tmp_path / "plans"
+    folder.mkdir()
+    with opened_results(path, sweep_header(job(), DEFINITION), scenarios) as results:
+        first = run(job(), scenarios, "local:1", results)
+        kept = path.read_bytes()
+        assert run(asked, scenarios, "local:1", results, folder) == first
+        assert not unfinished(scenarios, results, folder)
+
+    saved = folder / "00001.plan.json"
+    assert loads(saved.read_bytes(), "").digests.plan == first[0].plan
+    assert path.read_bytes() == kept
+    saved.write_text("{}", encoding="utf-8")
+    assert unfinished(scenarios, results, folder) == list(scenarios)
+
+
+def test_what_values_lead_to_is_part_of_what_is_swept(tmp_path: Path) -> None:
+    catalog = tmp_path / "catalog"
+    shutil.copytree(base().catalog.root, catalog)  # type: ignore[arg-type]
+    other = defined(f"catalog.path={catalog}")
+    before = sweep_header(job(), other)
+    gpu = catalog / "gpus" / "L40S.yaml"
+    gpu.write_text(f"{gpu.read_text(encoding='utf-8')}# checked\n", encoding="utf-8")
+
+    assert sweep_header(job(), other).catalog != before.catalog != base().catalog.digest()
+    assert sweep_header(job(), DEFINITION).catalog == base().catalog.digest()
+
+
+def test_a_frontier_goes_on_where_it_was(tmp_path: Path, counting: Counting) -> None:
+    path, moved = tmp_path / "results.jsonl", trade_called(job(), "cost:gpus", "1..6")
+
+    def found() -> Frontier:
+        with opened_results(path, frontier_header(job(), moved)) as results:
+            return frontier(job(), moved, "local", results)
+
+    counting._most = 2
+    with pytest.raises(KeyboardInterrupt):
+        found()
+    counting._most = 1000
+    whole = found()
+
+    assert sorted(counting.asked) == [1, 2, 3, 4, 5, 6]
+    assert (whole.planned, len(whole.steps)) == (6, 1)
+    path.write_text(path.read_text(encoding="utf-8").replace('\\"gpus\\": 4}', '\\"gpus\\": 9}'), encoding="utf-8")
+    assert found() == whole
+    assert counting.asked[-1:] == [4]
+    with (
+        pytest.raises(DiagnosticError, match="the trade or its range"),
+        opened_results(path, frontier_header(job(), trade_called(job(), "cost:gpus", "1..7"))),
+    ):
+        pass
+
+
 def test_plans_are_saved_by_number(tmp_path: Path, counting: Counting) -> None:
     scenarios = DEFINITION.scenarios()
-    with opened_results(None, header_of(job(), DEFINITION), scenarios) as results:
+    with opened_results(None, sweep_header(job(), DEFINITION), scenarios) as results:
         run(job(), scenarios[:2], "local", results, tmp_path)
 
     assert sorted(p.name for p in tmp_path.iterdir()) == ["00001.plan.json", "00002.plan.json"]

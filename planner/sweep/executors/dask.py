@@ -94,7 +94,8 @@ def executor(address: str) -> Iterator[Dask]:
         from distributed import Client
     except ImportError:
         raise ExecutorError(f"dask:// needs dask.distributed: {_EXTRA}") from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # it tells the same with a traceback
+    for name in ("distributed", "distributed.client"):  # they tell the same with a traceback
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         asyncio.run(_greet(f"tcp://{address}"))
         client = Client(f"tcp://{address}", timeout=PATIENCE_S, set_as_default=False)
