@@ -16,12 +16,13 @@ version: 1
 fleet: pair
 models:
   chat: {use: llama-3.1-8b, max_model_len: 8k, weights: [fp8], kv_cache: [fp8]}
-  code: {use: qwen3-8b, max_model_len: 8k, weights: [bf16], kv_cache: [bf16]}
+  code: {use: qwen3-8b, max_model_len: 8k, weights: [bf16], kv_cache: [bf16], max_shapes: 1}
 workloads:
   assistant:
     model: chat
     traffic: {rate: 6 req/s, input_tokens: 1000, output_tokens: 200}
     slo: {ttft_p95: 1500 ms, tpot_p95: 50 ms}
+    deny: {gpus: [L4]}
   completion:
     model: code
     traffic: {rate: 3 req/s, input_tokens: 800, output_tokens: 100}
