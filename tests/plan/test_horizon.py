@@ -244,3 +244,13 @@ def test_steps_begin_on_the_same_day_of_each_month() -> None:
     assert [s.due.isoformat() for s in steps][:4] == ["2026-10-31", "2026-11-30", "2026-12-31", "2027-01-31"]
     assert sum(s.share for s in steps) == pytest.approx(1.0)
     assert steps_of(replace(loaded, spec=None).spec or loaded.spec.model_copy(update={"growth": None})) == ()
+
+
+def test_the_chart_shows_what_each_month_costs(plan: Plan) -> None:
+    from planner.report.html.figures import ahead
+
+    assert plan.growth is not None
+    (figure,) = ahead(plan)
+    assert [row[2] for row in figure.data.rows] == [f"{s.usd_per_month:,.0f}" for s in plan.growth.steps]
+    assert "<svg" in figure.svg
+    assert ahead(plan.model_copy(update={"growth": None})) == []

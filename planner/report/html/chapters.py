@@ -110,6 +110,8 @@ def _after(name: str, plan: Plan, study: Study | None) -> list[Block]:
 def _figures(name: str, plan: Plan, study: Study | None) -> tuple[Figure, ...]:
     if name == "fleet":
         return tuple(figures.cost(plan))
+    if name == "ahead":
+        return tuple(figures.ahead(plan))
     if name == "hardware":
         return (*figures.memory(plan), *(figures.roofline(study) if study is not None else ()))
     if study is not None and name == "latency":

@@ -9,12 +9,15 @@ from planner.report.content import Block, Lines
 from planner.report.sections import replay
 
 NOT_CERTIFIED = "Not certified: latencies are predicted, not replayed; `planner solve --certify` does that."
+ONLY_REPLAYED = "Not certified: latencies are predicted, not replayed; `planner simulate` replays this fleet."
+"""Of fleets for more than the spec of today, which no replay tightens."""
 
 
 def certificate(plan: Plan) -> Block | None:
     """Return the verdict of the replay, and what it cost to make it hold."""
     if plan.certificate is None:
-        return Lines("", (NOT_CERTIFIED,)) if plan.pools else None
+        is_more = plan.growth is not None or plan.robust is not None
+        return Lines("", (ONLY_REPLAYED if is_more else NOT_CERTIFIED,)) if plan.pools else None
     found = plan.certificate
     verdict = found.replayed.verdict
     title = "Certified" if verdict == "pass" else "NOT CERTIFIED"
