@@ -30,6 +30,10 @@ WORK_SOON = 4_000_000  # nodes of the whole program times candidates, before the
 FIRST_NODES = 20  # of the whole program where no fleet is known
 MOST_MODELS_WHOLE = 12  # beyond that the whole program brings nothing within minutes
 
+MOST_COLUMNS_WHOLE = (
+    500  # candidates; of so few it may bring much, whichever models (or steps and periods of them) they are of
+)
+
 
 @dataclass(frozen=True)
 class SolveLimits:
@@ -122,7 +126,7 @@ def without_candidates(problem: FleetProblem) -> Infeasible | None:
 def _solve(search: Search, limits: SolveLimits) -> Answered:
     """Search by models; for few models, the whole program takes over where the search leaves a gap."""
     aim = Aim(limits.gap * GAP_SHARE_FOR_SEARCH, lambda: limits.is_over, lambda: limits.time_left_s)
-    few = len(search.problem.rules) <= MOST_MODELS_WHOLE
+    few = len(search.problem.rules) <= MOST_MODELS_WHOLE or len(search.problem.columns) <= MOST_COLUMNS_WHOLE
     # A deadline waits for a first fleet; one who asks to stop does not.
     with stopped_by(lambda: limits.is_interrupted or (limits.is_over and search.best is not None)):
         search.run(aim, branches=0 if few else 1 if limits.is_brief else MOST_BRANCHES)

@@ -192,9 +192,10 @@ def bought_by(needed: Sequence[int], term: int) -> list[int]:
 
 
 def _within_shares(problem: FleetProblem, nodes: Sequence[PackedNode]) -> bool:
-    prices = {o.name: o.usd_per_node_h for o in problem.offers}
-    total = sum(prices[n.offer] for n in nodes)
-    return all(
-        sum(prices[n.offer] for n in nodes if n.offer in each.offers) <= each.share * total * ENOUGH
-        for each in problem.cost_shares
-    )
+    offers = {o.name: o for o in problem.offers}
+    for each in problem.cost_shares:
+        own = [offers[n.offer] for n in nodes if offers[n.offer].step == each.step]
+        total = sum(o.usd_per_node_h for o in own)
+        if sum(o.usd_per_node_h for o in own if o.name in each.offers) > each.share * total * ENOUGH:
+            return False
+    return True

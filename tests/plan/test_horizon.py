@@ -254,3 +254,16 @@ def test_the_chart_shows_what_each_month_costs(plan: Plan) -> None:
     assert [row[2] for row in figure.data.rows] == [f"{s.usd_per_month:,.0f}" for s in plan.growth.steps]
     assert "<svg" in figure.svg
     assert ahead(plan.model_copy(update={"growth": None})) == []
+
+
+def test_shares_of_the_cost_hold_in_every_month(catalog: Catalog) -> None:
+    """Nodes whose term runs need no replica to be paid for: that a share is limited makes no month infeasible."""
+    text = SPEC.replace("RATE", "3 req/s").replace("PRICE", "6.8")
+    text = text.replace("growth: {", "  limits: {rules: [{match: {terms: [1y]}, share: 50 %}]}\ngrowth: {")
+    found = make_plan(prepare(load_spec(text, "share.yaml"), catalog), Options())
+    assert found.status == "solved"
+    assert found.growth is not None
+    assert found.growth.purchases
+    for step in found.growth.steps:
+        year = sum(n for o, n in step.nodes.items() if o.endswith("/1y")) * 6.8
+        assert year <= 0.5 * step.usd_per_month / HOURS * (1.0 + 1e-9)
