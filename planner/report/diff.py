@@ -109,10 +109,11 @@ def _notes(found: Difference) -> Iterator[str]:
         if policy.outcome == "deny":
             limit, actual = limit_and_actual(policy)
             yield f"A policy denies it: {figures.visible(policy.id)}, {actual} where {limit} is the limit."
+    yield from _ahead(found)
     if not found.changed:
         yield "Neither fleet, cost, demand nor latency limits differ."
     elif all(p.kind == "unchanged" for p in found.pools) and found.pools:
-        yield "The fleet is the same."
+        yield "The fleet of the first step is the same." if found.new.horizon_months else "The fleet is the same."
     if found.is_within_gap:
         yield "The proofs of both plans leave room for the whole difference."
     if found.new.usd_per_month is not None:
@@ -124,6 +125,15 @@ def _notes(found: Difference) -> Iterator[str]:
     if found.idle_usd_per_month_delta and abs(found.idle_usd_per_month_delta) >= VISIBLE_USD:
         yield f"Of the difference, {signed(found.idle_usd_per_month_delta)} is of committed nodes that hold nothing: no pool or workload pays for it."
     yield from _preferred(found)
+
+
+def _ahead(found: Difference) -> Iterator[str]:
+    """Say what the months ahead cost, where demand grows on either side; the rest of a comparison is of the fleets of today."""
+    sides = [(s.usd_over_horizon, s.horizon_months) for s in (found.old, found.new)]
+    if all(usd is None for usd, _ in sides):
+        return
+    old, new = ("none planned" if usd is None else f"{figures.usd(usd)} over {months} months" for usd, months in sides)
+    yield f"Months ahead: {old if old == new else f'{old} -> {new}'}. All else is of the first step."
 
 
 def _preferred(found: Difference) -> Iterator[str]:
@@ -188,6 +198,8 @@ def _effect(found: Difference, cause: Cause) -> str:
         return ("no fleet" if step.outcome == "no-fleet" else "not found") if step.number == first else "-"
     if step.usd_per_month_delta is None:
         return "a fleet again"
+    if abs(step.usd_per_month_delta) < 0.005 and abs(step.usd_over_horizon_delta or 0.0) >= 0.005:
+        return f"{signed(step.usd_over_horizon_delta or 0.0)} over all months"
     if abs(step.usd_per_month_delta) < 0.005:
         return "same cost" if step.changes_fleet else "no effect"
     return signed(step.usd_per_month_delta)

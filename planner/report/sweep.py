@@ -27,9 +27,10 @@ _OUTCOMES: Mapping[RowStatus, str] = {
 def blocks(sweep: Sweep) -> list[Block]:
     """Return a row for every scenario, and below it what they come to."""
     titles = [Column("#", is_number=True), *(Column(figures.visible(key)) for key in sweep.keys)]
-    found = [Column("$/month", is_number=True), Column("Gap", is_number=True), Column("GPUs", is_number=True)]
+    ahead = [Column("$ over all months", is_number=True)] if _grows(sweep) else []
+    found = [Column("$/month", True), *ahead, Column("Gap", True), Column("GPUs", True)]
     columns = (*titles, *found, Column("Nodes"), Column("Least margin"))
-    rows = tuple(tuple(_cells(row, sweep.keys)) for row in sweep.scenarios)
+    rows = tuple(tuple(_cells(row, sweep.keys, _grows(sweep))) for row in sweep.scenarios)
     title = f"{figures.visible(sweep.fleet)}: {figures.count(len(rows), 'scenario')}"
     return [Table(title, columns, rows, tuple(_reasons(sweep.scenarios))), Lines("Summary", tuple(_summary(sweep)))]
 
@@ -57,6 +58,10 @@ def flat(sweep: Sweep) -> list[dict[str, Any]]:
     return [{name: _flat(row).get(name) for name in _columns(sweep)} for row in sweep.scenarios]
 
 
+def _grows(sweep: Sweep) -> bool:
+    return any(row.usd_over_horizon is not None for row in sweep.scenarios)
+
+
 def _columns(sweep: Sweep) -> dict[str, type]:
     workloads = sorted({name for row in sweep.scenarios for name in row.margins})
     return {
@@ -65,6 +70,7 @@ def _columns(sweep: Sweep) -> dict[str, type]:
         "status": str,
         "usd_per_month": float,
         "bound_usd_per_month": float,
+        **({"usd_over_horizon": float} if _grows(sweep) else {}),
         "gap": float,
         "gpus": int,
         "nodes": str,
@@ -86,13 +92,16 @@ def nodes_of(row: Row) -> str:
     return ", ".join(f"{count} x {name}" for name, count in row.nodes.items())
 
 
-def _cells(row: Row, keys: Sequence[str]) -> Iterator[str]:
+def _cells(row: Row, keys: Sequence[str], grows: bool) -> Iterator[str]:
     yield str(row.scenario)
     yield from (figures.visible(row.values[key]) for key in keys)
     if row.usd_per_month is None or row.gap is None:
-        yield from ("-", "-", "-", row.status, "-")
+        yield from ("-",) * (4 if grows else 3)
+        yield from (row.status, "-")
         return
     yield figures.amount(row.usd_per_month)
+    if grows:
+        yield "-" if row.usd_over_horizon is None else figures.amount(row.usd_over_horizon)
     yield figures.gap(row.gap)
     yield str(row.gpus)
     yield figures.visible(nodes_of(row))
@@ -118,7 +127,8 @@ def _summary(sweep: Sweep) -> Iterator[str]:
     if not costs:
         return
     (least, first), (most, last) = costs[0], costs[-1]
-    yield f"Cost per month: {figures.usd(least)} (scenario {first}) to {figures.usd(most)} (scenario {last})."
+    first_step = " of the first step" if _grows(sweep) else ""
+    yield f"Cost per month{first_step}: {figures.usd(least)} (scenario {first}) to {figures.usd(most)} (scenario {last})."
     if sweep.mode == "sample":
         shown = (f"{figures.share(q)}: {figures.usd(_quantile([cost for cost, _ in costs], q))}" for q in QUANTILES)
         yield f"Share of the scenarios with a fleet that cost at most: {', '.join(shown)}."

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from planner.plan.pools import pool_shape
-from planner.plan.schema import NodePlan, Plan, Pool, SloCheck, WorkloadPlan
+from planner.plan.schema import GrowthPlan, NodePlan, Plan, Pool, SloCheck, WorkloadPlan
 from planner.review.difference import Kind, LimitChange, NodeChange, PoolChange, PoolSide, WorkloadChange
 
 SAME_RTOL = 1e-9
@@ -50,6 +50,19 @@ def workload_changes(old: Plan, new: Plan) -> tuple[WorkloadChange, ...]:
     """Return the workloads of either plan."""
     before, after = ({w.name: w for w in plan.workloads} for plan in (old, new))
     return tuple(_workload_change(before.get(n), after.get(n)) for n in sorted(before.keys() | after.keys()))
+
+
+def ahead_differs(old: Plan, new: Plan) -> bool:
+    """Tell whether the months ahead of a growing demand differ: fleets, purchases or cost."""
+    before, after = old.growth, new.growth
+    if before is None or after is None:
+        return before is not after
+    return _ahead(before) != _ahead(after) or differ(before.usd, after.usd)
+
+
+def _ahead(growth: GrowthPlan) -> object:
+    steps = [(s.due, s.months, s.nodes, [(p.model, p.shape, p.replicas) for p in s.pools]) for s in growth.steps]
+    return steps, [(p.offer, p.due, p.until, p.nodes) for p in growth.purchases]
 
 
 def fleet_of(plan: Plan) -> Mapping[object, object]:

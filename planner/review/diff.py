@@ -10,7 +10,7 @@ from planner.pipeline import Options, Prepared, make_plan, spec_digest
 from planner.plan.schema import Plan, PolicyResult
 from planner.policy import PlacedPolicy, PlanFacts, both_sides, edits, evaluate, placed
 from planner.policy.edits import PolicyEdit
-from planner.review.compare import differ, node_changes, pool_changes, workload_changes
+from planner.review.compare import ahead_differs, differ, node_changes, pool_changes, workload_changes
 from planner.review.difference import Cause, Difference, PolicyEditRecord, PoolChange, SideSummary, WorkloadChange
 from planner.review.inputs import (
     OtherChange,
@@ -44,7 +44,7 @@ class Side:
 def planned_side(label: str, prepared: Prepared, options: Options, old: Side | None = None) -> Side:
     """Plan a spec for one side, the fleet of the old side preferred where there is one. Raises what `make_plan` raises."""
     if old is not None and _shares_models(old.plan, prepared.spec):
-        options = options_for(options, old.plan, old.label, options.gap)
+        options = options_for(options, old.plan, old.label, options.gap, prepared)
     return Side(label, make_plan(prepared, options), prepared)
 
 
@@ -75,6 +75,7 @@ def compare(
         fleet=new.plan.fleet,
         changed=bool(kinds - {"unchanged"})
         or old.plan.status != new.plan.status
+        or ahead_differs(old.plan, new.plan)
         or (delta is not None and differ(delta, 0.0)),
         old=_summary(old),
         new=_summary(new),
@@ -112,6 +113,8 @@ def _summary(side: Side) -> SideSummary:
         as_of=plan.as_of,
         usd_per_hour=None if cost is None else cost.usd_per_hour,
         usd_per_month=None if cost is None else cost.usd_per_month,
+        usd_over_horizon=None if plan.growth is None else plan.growth.usd,
+        horizon_months=None if plan.growth is None else plan.growth.horizon_months,
         gap=None if cost is None else cost.gap,
         gpus=sum(p.gpus for p in plan.pools),
         spec_digest=plan.digests.spec,

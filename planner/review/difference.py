@@ -24,6 +24,10 @@ class SideSummary(Record):
     usd_per_hour: float | None
     """Null where there is no fleet."""
     usd_per_month: float | None
+    """Of the first step, where demand grows."""
+    usd_over_horizon: float | None = None
+    """Cost of all months that a growing demand is planned for; null where nothing grows."""
+    horizon_months: int | None = None
     gap: float | None
     gpus: int
     spec_digest: str
@@ -59,6 +63,8 @@ class Step(Record):
     number: int
     usd_per_month_delta: float | None
     """Null where no fleet meets the spec before or after it."""
+    usd_over_horizon_delta: float | None = None
+    """What it does to the cost of all months, where demand grows before and after it."""
     changes_fleet: bool
     outcome: Literal["planned", "no-fleet", "unsolved", "together"]
     """Planned; no fleet meets the spec from here on; a limit was reached before one was found; or several causes at once."""
@@ -156,7 +162,7 @@ class Difference(Record):
     schema_version: Literal[1] = 1
     fleet: str
     changed: bool
-    """Whether fleet, cost, demand or limits differ; margins alone are no change."""
+    """Whether fleet, cost, demand or limits differ, today or in the months ahead; margins alone are no change."""
     old: SideSummary
     new: SideSummary
     idle_usd_per_month_delta: float | None

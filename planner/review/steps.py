@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from planner.catalog import Catalog
 from planner.diagnostics import DiagnosticError
-from planner.pipeline import Options, make_plan, prepare
+from planner.pipeline import Options, Prepared, make_plan, prepare
 from planner.plan.schema import Plan
 from planner.prefer.earlier import PreferredPlan
-from planner.review.compare import fleet_of
+from planner.review.compare import ahead_differs, fleet_of
 from planner.review.difference import Step
 from planner.review.inputs import OtherChange, SpecChange, SpecPair
 
@@ -81,9 +81,15 @@ def _taken(number: int, changes: Sequence[Change], before: Plan, after: Plan) ->
     outcome = "together" if len(changes) > 1 else "planned"
     if now is None:
         outcome = "no-fleet" if after.status == "infeasible" else "unsolved"
-    changes_fleet = fleet_of(before) != fleet_of(after)
+    ahead = None if before.growth is None or after.growth is None else after.growth.usd - before.growth.usd
     step = Step.model_validate(
-        {"number": number, "usd_per_month_delta": delta, "changes_fleet": changes_fleet, "outcome": outcome}
+        {
+            "number": number,
+            "usd_per_month_delta": delta,
+            "usd_over_horizon_delta": ahead,
+            "changes_fleet": fleet_of(before) != fleet_of(after) or ahead_differs(before, after),
+            "outcome": outcome,
+        }
     )
     return Taken(step, tuple(changes), before, after)
 
@@ -113,12 +119,12 @@ def _planned(
     try:
         prepared = prepare(specs.with_changes(changes), catalog)
         gap = max(STEP_GAP, prepared.spec.planning.gap if options.gap is None else options.gap)
-        return make_plan(prepared, options_for(options, before, specs.old.path, gap))
+        return make_plan(prepared, options_for(options, before, specs.old.path, gap, prepared))
     except DiagnosticError:
         return None
 
 
-def options_for(options: Options, before: Plan, name: str, gap: float | None) -> Options:
-    """Return the options to plan a spec with the fleet of an earlier plan preferred, where that has one."""
-    prefer = PreferredPlan(before, name) if before.pools else None
+def options_for(options: Options, before: Plan, name: str, gap: float | None, prepared: Prepared) -> Options:
+    """Return the options to plan a spec with the fleet of an earlier plan preferred, where that has one, and nothing grows."""
+    prefer = PreferredPlan(before, name) if before.pools and prepared.spec.growth is None else None
     return replace(options, gap=gap, prefer=prefer)

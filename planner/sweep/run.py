@@ -77,7 +77,12 @@ def unfinished(scenarios: Sequence[Scenario], results: Results, plans: Path | No
 
 def trade_called(job: Job, text: str, between: str | None) -> Trade:
     """Return the trade that a text stands for. Raises `TradeError` or `RangeError`."""
-    return trade_of(text, bench(job).base, between, partial(_today, job))
+    base = bench(job).base
+    if base.loaded.spec is not None and base.loaded.spec.growth is not None:
+        raise TradeError(
+            "a frontier is of the fleet of one day, and this spec has months ahead: remove `growth` for it"
+        )
+    return trade_of(text, base, between, partial(_today, job))
 
 
 def frontier(

@@ -17,6 +17,9 @@ from planner.pipeline import Options, make_plan, prepare
 from planner.plan.horizon import audit_growth
 from planner.plan.io import dump, loads
 from planner.plan.schema import Plan
+from planner.report.diff import blocks
+from planner.report.table import print_blocks
+from planner.review.diff import Side, compare, planned_side
 from planner.solve.outcome import Solution
 from planner.solve.packing import bought_by
 from planner.spec import load_spec
@@ -128,6 +131,24 @@ def test_hours_are_planned_in_every_step(catalog: Catalog) -> None:
     assert found.objective is not None
     assert found.growth.steps[0].usd_per_month == found.objective.usd_per_month
     assert found.growth.steps[-1].requests_per_s["talk"] == pytest.approx(5.0 * 1.15**5)
+
+
+def test_a_comparison_tells_of_the_months_ahead(catalog: Catalog, plan: Plan) -> None:
+    text = SPEC.replace("RATE", "3 req/s").replace("PRICE", str(YEAR_PRICE))
+    slow, fast = (prepare(load_spec(text.replace("15 %", rate), "grow.yaml"), catalog) for rate in ("15 %", "30 %"))
+    before = Side("old", loads(dump(plan).encode(), "plan.json"), slow)
+    after = planned_side("new", fast, Options(), before)
+
+    found = compare(before, after, Options())
+    assert found.changed
+    assert after.plan.growth is not None
+    assert found.new.usd_over_horizon == after.plan.growth.usd
+    assert plan.growth is not None
+    (step,) = found.steps
+    assert step.usd_over_horizon_delta == pytest.approx(after.plan.growth.usd - plan.growth.usd)
+    assert step.changes_fleet
+    assert "Months ahead: $" in print_blocks(blocks(found))
+    assert not compare(before, planned_side("new", slow, Options(), before), Options()).changed
 
 
 def test_terms_end_with_their_offer(catalog: Catalog) -> None:
