@@ -83,7 +83,8 @@ def _check(prepared: Prepared, base: Base) -> None:
     for each in then.stock:
         if each != stock.get(each.entry):
             raise _refused(
-                f"{each.entry} has other nodes: a scenario may take all of them away, with `nodes: 0`, or none"
+                f"{each.entry} has other nodes: a scenario may take all of them away, with `nodes: 0` "
+                "(and `committed: 0` where some are committed), or none"
             )
     prices = {o.name: o.usd_per_node_h for o in supply.offers}
     for offer in then.offers:

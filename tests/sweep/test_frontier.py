@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from swept import base
+from swept import base, job
 
 from planner.report.frontier import COLUMNS, blocks, csv_text, picture
 from planner.report.table import print_blocks
 from planner.sweep.frontier import Found, Frontier, steps_of
 from planner.sweep.row import Row
+from planner.sweep.run import trade_called
 from planner.sweep.trade import PRECISION, RangeError, Today, Trade, TradeError, trade_of
 
 TODAY = Today(gpus=3, power_w=600.0)
@@ -242,3 +244,9 @@ def test_pictures_and_rows_have_every_step() -> None:
     page = picture(found, "html").decode()
     assert "a&lt;b&gt;&amp;" in page
     assert "<b>" not in page
+
+
+def test_months_ahead_have_no_frontier() -> None:
+    grows = replace(job(), text=f"{job().text}growth: {{rate: 8 %/month, horizon: 6 months}}\n")
+    with pytest.raises(TradeError, match="remove `growth`"):
+        trade_called(grows, "cost:gpus", None)
