@@ -28,8 +28,10 @@ def blocks(sweep: Sweep) -> list[Block]:
     """Return a row for every scenario, and below it what they come to."""
     titles = [Column("#", is_number=True), *(Column(figures.visible(key)) for key in sweep.keys)]
     found = [Column("$/month", is_number=True), Column("Gap", is_number=True), Column("GPUs", is_number=True)]
+    grows = any(row.usd_over_horizon is not None for row in sweep.scenarios)
+    found[1:1] = [Column("$ over the horizon", is_number=True)] if grows else []
     columns = (*titles, *found, Column("Nodes"), Column("Least margin"))
-    rows = tuple(tuple(_cells(row, sweep.keys)) for row in sweep.scenarios)
+    rows = tuple(tuple(_cells(row, sweep.keys, grows)) for row in sweep.scenarios)
     title = f"{figures.visible(sweep.fleet)}: {figures.count(len(rows), 'scenario')}"
     return [Table(title, columns, rows, tuple(_reasons(sweep.scenarios))), Lines("Summary", tuple(_summary(sweep)))]
 
@@ -65,6 +67,7 @@ def _columns(sweep: Sweep) -> dict[str, type]:
         "status": str,
         "usd_per_month": float,
         "bound_usd_per_month": float,
+        "usd_over_horizon": float,
         "gap": float,
         "gpus": int,
         "nodes": str,
@@ -86,13 +89,15 @@ def nodes_of(row: Row) -> str:
     return ", ".join(f"{count} x {name}" for name, count in row.nodes.items())
 
 
-def _cells(row: Row, keys: Sequence[str]) -> Iterator[str]:
+def _cells(row: Row, keys: Sequence[str], grows: bool) -> Iterator[str]:
     yield str(row.scenario)
     yield from (figures.visible(row.values[key]) for key in keys)
     if row.usd_per_month is None or row.gap is None:
-        yield from ("-", "-", "-", row.status, "-")
+        yield from (*(("-",) if grows else ()), "-", "-", "-", row.status, "-")
         return
     yield figures.amount(row.usd_per_month)
+    if grows:
+        yield "-" if row.usd_over_horizon is None else figures.amount(row.usd_over_horizon)
     yield figures.gap(row.gap)
     yield str(row.gpus)
     yield figures.visible(nodes_of(row))
