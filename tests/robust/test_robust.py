@@ -235,3 +235,31 @@ def test_the_spec_is_never_given_up(base: Base) -> None:
     found = planned(slow, cases_of(slow, (("fast", (("workloads.talk.slo.ttft_p95", "3 s"),)),)), hold_in=0.01)
     assert found.status == "infeasible"
     assert found.robust is None
+
+
+def test_cheaper_nodes_that_may_be_gone_are_mixed_with_surer_ones(catalog: Catalog) -> None:
+    """Offers of the same nodes are no twins where one of them is not there in some scenario."""
+    text = """
+version: 1
+fleet: one
+models: {chat: {use: Qwen/Qwen3-8B, weights: [int8], kv_cache: [fp8], max_model_len: 16384}}
+workloads:
+  talk:
+    model: chat
+    traffic: {rate: 2 req/s, input_tokens: {mean: 900, p95: 3000}, output_tokens: {mean: 250, p95: 600}}
+    slo: {ttft_p95: 3 s, tpot_p95: 100 ms}
+supply:
+  offers:
+    - {name: cheap, provider: aws, region: us-east-1, instances: [g6.xlarge], price: 0.5 USD/gpu/h}
+    - {name: sure, provider: aws, region: us-west-2, instances: [g6.xlarge], price: 0.8 USD/gpu/h}
+"""
+    one = Base(load_spec(text, "one.yaml"), catalog)
+    gone = ("supply.offers.cheap.nodes", "0")
+    found = {
+        rate: {
+            n.offer.partition("/")[0]: n.nodes
+            for n in planned(one, cases_of(one, (("x", (gone, (TALK, rate))),))).nodes
+        }
+        for rate in ("2 req/s", "0.5 req/s")
+    }
+    assert found == {"2 req/s": {"sure": 2}, "0.5 req/s": {"cheap": 1, "sure": 1}}
