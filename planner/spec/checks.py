@@ -9,7 +9,7 @@ from typing import Any
 from planner.diagnostics import Diagnostic, Severity, Span
 from planner.physics.lengths import is_surely_within, joint_share_above
 from planner.source import Document, YamlPath, nearest
-from planner.spec.fields import is_name
+from planner.spec.fields import MOST_REQUESTS_PER_S, is_name
 from planner.spec.fleet import FleetSpec
 from planner.spec.readers import LONGEST_TEXT
 from planner.spec.refuse import quoted
@@ -155,6 +155,7 @@ def _check_growth(spec: FleetSpec, span: Callable[..., Span]) -> Iterator[Diagno
                 span(("deployed",), key=True),
                 label="remove it, or `growth`",
             )
+        yield from _check_grown_demand(spec, span)
         return
     for name, workload in spec.workloads.items():
         if workload.growth is not None:
@@ -163,6 +164,21 @@ def _check_growth(spec: FleetSpec, span: Callable[..., Span]) -> Iterator[Diagno
                 f"workload `{name}` grows, and nothing says for how many months to plan",
                 span(("workloads", name, "growth"), key=True),
                 label="add `growth: {rate: 0 %/month, horizon: 12 months}` at the top level",
+            )
+
+
+def _check_grown_demand(spec: FleetSpec, span: Callable[..., Span]) -> Iterator[Diagnostic]:
+    """Check that demand stays within what a spec may ask for."""
+    assert spec.growth is not None
+    months = spec.growth.horizon_months - 1
+    for name, workload in spec.workloads.items():
+        rate = workload.traffic.peak_requests_per_s() * (1.0 + spec.growth_of(name)) ** months
+        if rate > MOST_REQUESTS_PER_S:
+            yield Diagnostic(
+                "spec/growth-demand",
+                f"workload `{name}` grows to {rate:.2g} req/s in month {months + 1}, more than {MOST_REQUESTS_PER_S:g}",
+                span(("growth",) if workload.growth is None else ("workloads", name, "growth"), key=True),
+                label="plan fewer months, or a lower rate of growth",
             )
 
 

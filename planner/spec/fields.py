@@ -41,11 +41,15 @@ def some(what: str) -> Callable[[_T], _T]:
     return check
 
 
+MOST_REQUESTS_PER_S = 1e7
+"""Highest demand of a workload that is planned for."""
 Line = Annotated[str, Text()]
 Bool = Annotated[bool, Flag()]
 Date = Annotated[datetime.date, IsoDate()]
 Duration = Annotated[float, Quantity("time", above=0.0, bounds="above zero")]
-Rate = Annotated[float, Quantity("rate", above=0.0, maximum=1e7, bounds="above zero and at most 1e7 req/s")]
+Rate = Annotated[
+    float, Quantity("rate", above=0.0, maximum=MOST_REQUESTS_PER_S, bounds="above zero and at most 1e7 req/s")
+]
 GrowthRate = Annotated[float, Quantity("growth", maximum=1.0, bounds="from 0 to 100 %/month")]
 Share = Annotated[float, Quantity("share")]
 ShareBelowOne = Annotated[float, Quantity("share", below=1.0, bounds="at least 0 % and below 100 %")]

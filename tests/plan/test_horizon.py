@@ -130,6 +130,24 @@ def test_hours_are_planned_in_every_step(catalog: Catalog) -> None:
     assert found.growth.steps[-1].requests_per_s["talk"] == pytest.approx(5.0 * 1.15**5)
 
 
+def test_terms_end_with_their_offer(catalog: Catalog) -> None:
+    growth = plan_of(catalog, **{"4.4_USD/gpu/h": "4.4 USD/gpu/h, until: 2026-10-01"}).growth
+    assert growth is not None
+    (bought,) = growth.purchases
+    years = [s.nodes.get(bought.offer, 0) for s in growth.steps if s.due <= "2026-10-01"]
+    assert (bought.due, bought.until, bought.usd_after_horizon) == (growth.steps[0].due, "2026-10-01", 0.0)
+    assert set(years) == {bought.nodes}
+    assert not any(bought.offer in s.nodes for s in growth.steps[len(years) :])
+
+
+@pytest.mark.parametrize("ends", ["", ", until: 2026-10-01"])
+def test_nodes_that_are_committed_already_are_no_purchases(catalog: Catalog, ends: str) -> None:
+    growth = plan_of(catalog, **{"terms:_[1y]": f"terms: [1y], nodes: 3, committed: 1{ends}"}).growth
+    assert growth is not None
+    assert growth.steps[0].nodes == {"year/us-east-1/p5.4xlarge/1y": 1}
+    assert [(p.first_month, p.nodes) for p in growth.purchases] == ([] if ends else [(4, 1)])
+
+
 def test_owned_nodes_are_gone_once_they_end(catalog: Catalog) -> None:
     rack = "\n".join(
         [
@@ -209,6 +227,7 @@ def test_the_audit_finds_what_the_steps_do_not_bear_out(plan: Plan, tampered: ob
         ("growth: {rate: -8 %/month, horizon: 12 months}", "spec/out-of-range"),
         ("growth: {rate: 800 %/month, horizon: 12 months}", "spec/out-of-range"),
         ("growth: {horizon: 12 months}", "spec/missing-key"),
+        ("growth: {rate: 100 %/month, horizon: 72 months}", "spec/growth-demand"),
     ],
 )
 def test_growth_that_is_no_growth(text: str, code: str) -> None:
