@@ -30,7 +30,8 @@ def node_offers(
         # Where shares of the cost are limited, a dearer node also makes room for others.
         priced = tuple((o.name in s.offers, o.usd_per_node_h) for s in shares)
         # Nodes for single periods may be worth a higher price than those that are reserved for all.
-        return (o.cell, o.gpus_per_node, taken, priced, o.reserved != "")
+        # So are shorter terms, and nodes that are there in fewer cases: their copies are paid for by a larger share in each.
+        return (o.cell, o.gpus_per_node, taken, priced, o.reserved != "", o.term_steps, o.share)
 
     cheapest: dict[tuple[object, ...], PricedOffer] = {}
     for offer in sorted(table.supply.offers, key=lambda o: (o.usd_per_node_h, o.name)):

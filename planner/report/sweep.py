@@ -27,10 +27,11 @@ _OUTCOMES: Mapping[RowStatus, str] = {
 def blocks(sweep: Sweep) -> list[Block]:
     """Return a row for every scenario, and below it what they come to."""
     titles = [Column("#", is_number=True), *(Column(figures.visible(key)) for key in sweep.keys)]
-    ahead = [Column("$ over all months", is_number=True)] if _grows(sweep) else []
-    found = [Column("$/month", True), *ahead, Column("Gap", True), Column("GPUs", True)]
+    found = [Column("$/month", is_number=True), Column("Gap", is_number=True), Column("GPUs", is_number=True)]
+    grows = any(row.usd_over_horizon is not None for row in sweep.scenarios)
+    found[1:1] = [Column("$ over the horizon", is_number=True)] if grows else []
     columns = (*titles, *found, Column("Nodes"), Column("Least margin"))
-    rows = tuple(tuple(_cells(row, sweep.keys, _grows(sweep))) for row in sweep.scenarios)
+    rows = tuple(tuple(_cells(row, sweep.keys, grows)) for row in sweep.scenarios)
     title = f"{figures.visible(sweep.fleet)}: {figures.count(len(rows), 'scenario')}"
     return [Table(title, columns, rows, tuple(_reasons(sweep.scenarios))), Lines("Summary", tuple(_summary(sweep)))]
 
@@ -58,10 +59,6 @@ def flat(sweep: Sweep) -> list[dict[str, Any]]:
     return [{name: _flat(row).get(name) for name in _columns(sweep)} for row in sweep.scenarios]
 
 
-def _grows(sweep: Sweep) -> bool:
-    return any(row.usd_over_horizon is not None for row in sweep.scenarios)
-
-
 def _columns(sweep: Sweep) -> dict[str, type]:
     workloads = sorted({name for row in sweep.scenarios for name in row.margins})
     return {
@@ -70,7 +67,7 @@ def _columns(sweep: Sweep) -> dict[str, type]:
         "status": str,
         "usd_per_month": float,
         "bound_usd_per_month": float,
-        **({"usd_over_horizon": float} if _grows(sweep) else {}),
+        "usd_over_horizon": float,
         "gap": float,
         "gpus": int,
         "nodes": str,
@@ -96,8 +93,7 @@ def _cells(row: Row, keys: Sequence[str], grows: bool) -> Iterator[str]:
     yield str(row.scenario)
     yield from (figures.visible(row.values[key]) for key in keys)
     if row.usd_per_month is None or row.gap is None:
-        yield from ("-",) * (4 if grows else 3)
-        yield from (row.status, "-")
+        yield from (*(("-",) if grows else ()), "-", "-", "-", row.status, "-")
         return
     yield figures.amount(row.usd_per_month)
     if grows:
@@ -127,7 +123,7 @@ def _summary(sweep: Sweep) -> Iterator[str]:
     if not costs:
         return
     (least, first), (most, last) = costs[0], costs[-1]
-    first_step = " of the first step" if _grows(sweep) else ""
+    first_step = " of the first step" if any(row.usd_over_horizon is not None for row in sweep.scenarios) else ""
     yield f"Cost per month{first_step}: {figures.usd(least)} (scenario {first}) to {figures.usd(most)} (scenario {last})."
     if sweep.mode == "sample":
         shown = (f"{figures.share(q)}: {figures.usd(_quantile([cost for cost, _ in costs], q))}" for q in QUANTILES)

@@ -9,7 +9,7 @@ from planner.candidates.supply import build_supply
 from planner.diagnostics import Diagnostic, DiagnosticError, Span
 from planner.pipeline import Prepared, prepare
 from planner.spec.scenario_file import LoadedScenarios
-from planner.sweep.base import Base, UnknownKeyError, reason_of
+from planner.sweep.base import Base, Place, UnknownKeyError, reason_of
 from planner.sweep.scenario import Scenario
 from planner.units import UnitError
 
@@ -59,6 +59,11 @@ def cases_drawn(scenarios: Sequence[Scenario], base: Base) -> tuple[Case, ...]:
 
 
 def _case(name: str, scenario: Scenario, base: Base) -> Case:
+    places: dict[Place, str] = {}
+    for key, _ in scenario.values:
+        if (place := base.place(key)) in places:
+            raise UnknownKeyError(f"`{places[place]}` and `{key}` are the same key: keep one")
+        places[place] = key
     loaded, catalog = base.variant(scenario.values)
     catalog.check_changes()
     prepared = prepare(loaded, catalog)

@@ -51,8 +51,8 @@ SCENARIOS = (
     ("edit doubles", ((EDIT, "8 req/s"),)),
     ("both", ((TALK, "1.6 req/s"), (EDIT, "5 req/s"))),
     ("own is gone", (("supply.offers.own.nodes", "0"),)),
-    ("less", ((EDIT, "1 req/s"),)),
 )
+LESS = ("less", ((EDIT, "1 req/s"),))
 CLOUD = ("big/us-east-1/g6e.xlarge/on-demand", "east/us-east-1/g6.xlarge/on-demand")
 
 
@@ -104,7 +104,7 @@ def fleets(base: Base) -> dict[Nodes, tuple[float, frozenset[str]]]:
     return found
 
 
-@pytest.mark.parametrize("lost", [0, 1, 2])
+@pytest.mark.parametrize("lost", [0, 2])
 def test_no_other_nodes_that_hold_cost_less(
     base: Base, fleets: Mapping[Nodes, tuple[float, frozenset[str]]], lost: int
 ) -> None:
@@ -144,7 +144,7 @@ def test_the_extra_cost_is_that_over_the_spec_alone(base: Base, plan: Plan) -> N
 
 
 def test_scenarios_that_ask_for_nothing_more_cost_nothing(base: Base) -> None:
-    found = planned(base, cases_of(base, SCENARIOS[4:]))
+    found = planned(base, cases_of(base, (LESS,)))
     assert found.robust is not None
     assert (found.robust.extra_usd_per_month, found.robust.held) == (0.0, 1)
     assert not any(s.decides for s in found.robust.scenarios)
@@ -152,7 +152,7 @@ def test_scenarios_that_ask_for_nothing_more_cost_nothing(base: Base) -> None:
 
 def test_the_report_says_where_which_nodes_hold(plan: Plan) -> None:
     text = render(plan)
-    assert "These nodes hold in 5 of 5 scenarios (all asked for), and for the spec as it is." in text
+    assert "These nodes hold in 4 of 4 scenarios (all asked for), and for the spec as it is." in text
     assert "both          holds      FAILS" in text
 
 
@@ -203,6 +203,11 @@ def test_what_is_decided_before_is_refused(base: Base, values: tuple[tuple[str, 
             3,
         ),
         ("scenario: []", "spec/unknown-key", 1),
+        (
+            f"scenarios:\n- name: a\n  set: {{{TALK}: 2 req/s, Workloads.talk.traffic.rate: 3 req/s}}",
+            "scenario/invalid",
+            3,
+        ),
         ("- a", "yaml/not-a-mapping", 1),
         ("a: &a [*a]", "yaml/alias-expansion", 1),
     ],
@@ -230,3 +235,31 @@ def test_the_spec_is_never_given_up(base: Base) -> None:
     found = planned(slow, cases_of(slow, (("fast", (("workloads.talk.slo.ttft_p95", "3 s"),)),)), hold_in=0.01)
     assert found.status == "infeasible"
     assert found.robust is None
+
+
+def test_cheaper_nodes_that_may_be_gone_are_mixed_with_surer_ones(catalog: Catalog) -> None:
+    """Offers of the same nodes are no twins where one of them is not there in some scenario."""
+    text = """
+version: 1
+fleet: one
+models: {chat: {use: Qwen/Qwen3-8B, weights: [int8], kv_cache: [fp8], max_model_len: 16384}}
+workloads:
+  talk:
+    model: chat
+    traffic: {rate: 2 req/s, input_tokens: {mean: 900, p95: 3000}, output_tokens: {mean: 250, p95: 600}}
+    slo: {ttft_p95: 3 s, tpot_p95: 100 ms}
+supply:
+  offers:
+    - {name: cheap, provider: aws, region: us-east-1, instances: [g6.xlarge], price: 0.5 USD/gpu/h}
+    - {name: sure, provider: aws, region: us-west-2, instances: [g6.xlarge], price: 0.8 USD/gpu/h}
+"""
+    one = Base(load_spec(text, "one.yaml"), catalog)
+    gone = ("supply.offers.cheap.nodes", "0")
+    found = {
+        rate: {
+            n.offer.partition("/")[0]: n.nodes
+            for n in planned(one, cases_of(one, (("x", (gone, (TALK, rate))),))).nodes
+        }
+        for rate in ("2 req/s", "0.5 req/s")
+    }
+    assert found == {"2 req/s": {"sure": 2}, "0.5 req/s": {"cheap": 1, "sure": 1}}

