@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from planner import __version__
 from planner.diagnostics import Span
-from planner.pipeline import Options, Prepared, make_plan
+from planner.pipeline import Options, Prepared, make_plan, today
 from planner.plan.schema import Plan, PolicyResult, SloCheck, WorkloadPlan
 from planner.policy import placed
 from planner.prefer.broken import Broken
@@ -47,7 +47,7 @@ def verify(prepared: Prepared, subject: Subject, options: Options, *, repairs: b
     repair = None
     if stood.plan is None and repairs:
         rough = replace(options, gap=max(REPAIR_GAP, prepared.spec.planning.gap))
-        repair = _repair(make_plan(prepared, rough), stood.usd_per_month)
+        repair = _repair(make_plan(today(prepared), rough), stood.usd_per_month)
     return Verification(
         fleet=prepared.spec.fleet,
         subject=subject.name,

@@ -17,9 +17,11 @@ from planner.pipeline import Options, make_plan, prepare
 from planner.plan.horizon import audit_growth
 from planner.plan.io import dump, loads
 from planner.plan.schema import Plan
+from planner.prefer.earlier import PreferredPlan
 from planner.report.diff import blocks
 from planner.report.table import print_blocks
 from planner.review.diff import Side, compare, planned_side
+from planner.review.verify import Subject, verify
 from planner.solve.outcome import Solution
 from planner.solve.packing import bought_by
 from planner.spec import load_spec
@@ -149,6 +151,14 @@ def test_a_comparison_tells_of_the_months_ahead(catalog: Catalog, plan: Plan) ->
     assert step.changes_fleet
     assert "Months ahead: $" in print_blocks(blocks(found))
     assert not compare(before, planned_side("new", slow, Options(), before), Options()).changed
+
+
+def test_a_repair_is_of_the_fleet_of_today(catalog: Catalog, plan: Plan) -> None:
+    more = prepare(load_spec(SPEC.replace("RATE", "9 req/s").replace("PRICE", "4.4"), "grow.yaml"), catalog)
+    found = verify(more, Subject(plan, "plan.json"), Options(prefer=PreferredPlan(plan, "plan.json")))
+    assert found.broken
+    assert found.repair is not None
+    assert found.repair.usd_per_month is not None
 
 
 def test_terms_end_with_their_offer(catalog: Catalog) -> None:
