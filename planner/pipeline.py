@@ -230,6 +230,9 @@ def _check_growth(spec: FleetSpec, options: Options) -> None:
     if spec.growth is None:
         return
     asked = {
+        "limit shares of the cost (`supply.limits.rules`) so far": any(
+            rule.share is not None for rule in spec.supply.limits.rules
+        ),
         "keep a fleet that runs": options.prefer is not None or bool(spec.deployed),
         "be certified by a replay": options.certify is not None,
     }
@@ -272,8 +275,9 @@ def variants(prepared: Prepared, plan: Plan) -> tuple[FleetSpec, Trials]:
     reached = plan.objective.gap if plan.objective is not None else 0.0
     knowledge = Knowledge.of(prepared.catalog, spec.planning.confidence)
     limits = SolveLimits(max(reached, spec.planning.gap))
-    trials = _trials(prepared, knowledge, options, limits)
-    return spec, replace(trials, most_solves=NO_LIMIT)
+    first = next(iter(steps_of(spec)), None)
+    trials = _trials(prepared, knowledge, options, limits, None if first is None else first.name)
+    return spec if first is None else first.spec, replace(trials, most_solves=NO_LIMIT)
 
 
 def replayable(prepared: Prepared, plan: Plan) -> tuple[CandidateTable, SpeedConstants]:

@@ -157,31 +157,19 @@ def expanded(cases: Sequence[Case], rated: Rating, buying: Buying | None = None)
 
 
 def _steady(cases: Sequence[Case]) -> frozenset[str]:
-    """Return the models that are the same in all cases and whose every workload has the same demand in all periods,
-    their workloads and candidates.
+    """Return the models whose every workload has the same demand in all periods of the only case, their workloads and candidates.
+
+    Of several cases each has replicas of its own, also of models that are the same in all of them.
     """
-    first, *others = [_by_model(case) for case in cases]
-    models = {model for model, own in first.items() if all(each.get(model) == own for each in others)}
-    periods = [period for case in cases for period in case.periods]
-    table = cases[0].table
-    for w in table.workloads.values():
-        if len({period.requests_per_s[w.name] for period in periods if w.name in period.requests_per_s}) > 1:
-            models.discard(w.model)
+    if len(cases) > 1:
+        return frozenset()
+    table, periods = cases[0].table, cases[0].periods
+    changing = {
+        w.model for w in table.workloads.values() if len({period.requests_per_s[w.name] for period in periods}) > 1
+    }
+    models = table.models.keys() - changing
     workloads = {w.name for w in table.workloads.values() if w.model in models}
     return frozenset(models | workloads | {c.name for c in table.candidates if c.shape.model in models})
-
-
-def _by_model(case: Case) -> dict[str, tuple[object, ...]]:
-    """Return what the candidates of each model of a case follow from: its section, its workloads, the catalog, and where they may lie."""
-    spec, changes = case.spec, case.catalog.changes.text
-    found: dict[str, list[object]] = {name: [spec.models[name], changes] for name in case.table.models}
-    for name in case.table.workloads:
-        found[spec.workloads[name].model].append((name, spec.workloads[name]))
-    for model in found:
-        found[model].append(spec.reliability_of(model))
-    for c in case.table.candidates:
-        found[c.shape.model].append((c.name, c.cells))
-    return {model: tuple(own) for model, own in found.items()}
 
 
 def _in_all(candidate: Candidate, parts: Sequence[InPeriod]) -> Candidate:

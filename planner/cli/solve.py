@@ -351,6 +351,8 @@ def _check_alone(loaded: LoadedSpec, certify: bool, prefer: str | None) -> None:
         "--prefer": prefer is not None,
         "`growth` in the spec": spec is not None and spec.growth is not None,
         "`deployed` in the spec": spec is not None and bool(spec.deployed),
+        "`prefer` of a model": spec is not None and any(m.prefer is not None for m in spec.models.values()),
+        "limits on shares of the cost": spec is not None and any(r.share is not None for r in spec.supply.limits.rules),
     }
     for name, is_given in named.items():
         if is_given:

@@ -305,14 +305,38 @@ def test_the_chart_shows_what_each_month_costs(plan: Plan) -> None:
     assert ahead(plan.model_copy(update={"growth": None})) == []
 
 
-def test_shares_of_the_cost_hold_in_every_month(catalog: Catalog) -> None:
-    """Nodes whose term runs need no replica to be paid for: that a share is limited makes no month infeasible."""
+def test_shares_of_the_cost_are_refused(catalog: Catalog) -> None:
     text = SPEC.replace("RATE", "3 req/s").replace("PRICE", "6.8")
     text = text.replace("growth: {", "  limits: {rules: [{match: {terms: [1y]}, share: 50 %}]}\ngrowth: {")
-    found = make_plan(prepare(load_spec(text, "share.yaml"), catalog), Options())
-    assert found.status == "solved"
-    assert found.growth is not None
-    assert found.growth.purchases
-    for step in found.growth.steps:
-        year = sum(n for o, n in step.nodes.items() if o.endswith("/1y")) * 6.8
-        assert year <= 0.5 * step.usd_per_month / HOURS * (1.0 + 1e-9)
+    with pytest.raises(DiagnosticError, match="shares of the cost"):
+        make_plan(prepare(load_spec(text, "share.yaml"), catalog), Options())
+
+
+def test_models_that_do_not_grow_may_move(catalog: Catalog) -> None:
+    """Demand that does not grow asks for no more than demand that grows a little: its replicas are not held in place."""
+    small = (
+        "  - {name: x, provider: aws, region: us-east-1, instances: [g6.xlarge], price: 0.5 USD/gpu/h, nodes: 2}\n"
+        "  - {name: y, provider: aws, region: us-east-1, instances: [g5.xlarge], price: 2 USD/gpu/h}\n"
+    )
+    model = "{use: Qwen/Qwen3-8B, weights: [int8], kv_cache: [fp8], max_model_len: 16384, max_shapes: 1}"
+    lengths = "input_tokens: {mean: 900, p95: 3000}, output_tokens: {mean: 250, p95: 600}"
+
+    def cost(rate: str) -> float:
+        text = f"""
+version: 1
+fleet: two
+models:
+  flat: {model}
+  up: {model}
+workloads:
+  a: {{model: flat, traffic: {{rate: 1.5 req/s, {lengths}}}, slo: {{ttft_p95: 5 s, tpot_p95: 100 ms}}, growth: {rate}}}
+  b: {{model: up, traffic: {{rate: 0.95 req/s, {lengths}}}, slo: {{ttft_p95: 5 s, tpot_p95: 100 ms}}}}
+growth: {{rate: 100 %/month, horizon: 3 months}}
+supply:
+  offers:
+{small}"""
+        found = make_plan(prepare(load_spec(text, "two.yaml"), catalog), Options())
+        assert found.growth is not None
+        return found.growth.usd
+
+    assert cost("0 %/month") <= cost("0.01 %/month") * 1.005

@@ -263,3 +263,29 @@ supply:
         for rate in ("2 req/s", "0.5 req/s")
     }
     assert found == {"2 req/s": {"sure": 2}, "0.5 req/s": {"cheap": 1, "sure": 1}}
+
+
+def test_models_that_are_the_same_in_a_scenario_may_change_nodes_too(catalog: Catalog) -> None:
+    text = """
+version: 1
+fleet: two
+models:
+  chat: {use: Qwen/Qwen3-8B, weights: [int8], kv_cache: [fp8], max_model_len: 16384}
+  code: {use: Qwen/Qwen3-4B, weights: [int8], kv_cache: [fp8], max_model_len: 8192, allow: {gpus: [L4]}}
+workloads:
+  talk:
+    model: chat
+    traffic: {rate: 0.3 req/s, input_tokens: {mean: 900, p95: 3000}, output_tokens: {mean: 250, p95: 600}}
+    slo: {ttft_p95: 5 s, tpot_p95: 100 ms}
+  edit:
+    model: code
+    traffic: {rate: 0.5 req/s, input_tokens: {mean: 1500, p95: 4000}, output_tokens: {mean: 30, p95: 80}}
+    slo: {ttft_p95: 3 s}
+supply:
+  offers:
+    - {name: x, provider: aws, region: us-east-1, instances: [g6.xlarge]}
+    - {name: y, provider: aws, region: us-east-1, instances: [g5.xlarge]}
+"""
+    swapped = Base(load_spec(text, "two.yaml"), catalog)
+    found = planned(swapped, cases_of(swapped, (("other GPU", (("models.code.allow", "{gpus: [A10G]}"),)),)))
+    assert {n.offer.partition("/")[0]: n.nodes for n in found.nodes} == {"x": 1, "y": 1}
