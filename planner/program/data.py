@@ -208,7 +208,8 @@ class FleetProblem:
     `spare_capacity`), besides the projected rows `spare` that hold for every candidate; `routed_outages` are those of the
     `outages` that are, besides the projected rows `zone_cover`. `block_bounds` are
     bounds found by solving models alone, `cover_weights` weights found by routing. With `kept` the fewest changes of a fleet
-    are asked for, not the least cost.
+    are asked for, not the least cost. `step_shares` are those of the steps of a growing
+    demand, also where nothing is worth buying in one.
     """
 
     columns: tuple[Column, ...]
@@ -229,11 +230,12 @@ class FleetProblem:
     block_bounds: tuple[BlockBound, ...] = ()
     cover_weights: tuple[CoverWeights, ...] = ()
     kept: Kept | None = None
+    step_shares: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
     def steps(self) -> Mapping[str, float]:
         """Steps of a growing demand with their shares of the horizon, in their order; a single one without a name, if nothing grows."""
-        return shares_of_steps(self.offers)
+        return self.step_shares or shares_of_steps(self.offers)
 
     def columns_of(self, model: str) -> tuple[Column, ...]:
         """Return the candidates of one model."""

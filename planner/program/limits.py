@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from planner.candidates.types import CandidateTable, PricedOffer
 from planner.program.data import CostShare, NodeOffer, Quota, bought_as, counted, shares_of_steps
 from planner.spec import FleetSpec, LimitRuleSpec
@@ -25,13 +27,18 @@ def node_offers(
     counted = {s.entry for s in table.supply.stock}
     committed = {s.entry for s in table.supply.stock if s.committed > 0}
 
+    periods: dict[str, set[str]] = defaultdict(set)
+    for o in table.supply.offers:
+        periods[bought_as(o)].add(o.period)
+    there = {name: frozenset(own if name else ()) for name, own in periods.items()}
+
     def twins(o: PricedOffer) -> tuple[object, ...]:
         taken = tuple(q.amounts.get(o.name) for q in quotas)
         # Where shares of the cost are limited, a dearer node also makes room for others.
         priced = tuple((o.name in s.offers, o.usd_per_node_h) for s in shares)
         # Nodes for single periods may be worth a higher price than those that are reserved for all.
-        # So are shorter terms, and nodes that are there in fewer cases: their copies are paid for by a larger share in each.
-        return (o.cell, o.gpus_per_node, taken, priced, o.reserved != "", o.term_steps, o.share)
+        # So may be shorter terms, and nodes that are there in other periods, steps or scenarios.
+        return (o.cell, o.gpus_per_node, taken, priced, there[bought_as(o)], o.term_steps)
 
     cheapest: dict[tuple[object, ...], PricedOffer] = {}
     for offer in sorted(table.supply.offers, key=lambda o: (o.usd_per_node_h, o.name)):

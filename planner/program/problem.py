@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from planner.candidates.types import Candidate, CandidateTable, ResolvedWorkload
 from planner.catalog import Catalog
-from planner.program.data import Column, Demand, FleetProblem, ModelRules, Outage, Quota
+from planner.program.data import Column, Demand, FleetProblem, ModelRules, Outage, Quota, shares_of_steps
 from planner.program.limits import UNITS, cost_shares_of, least_per_gpu, node_offers, quotas_of
 from planner.spec import FleetSpec
 
@@ -55,6 +55,7 @@ def fleet_problem(
             for zone in sorted({c.domain.zone for c in table.candidates if c.shape.model == name})
         ),
         objective=spec.planning.objective,
+        step_shares=shares_of_steps(table.supply.offers),
     )
 
 

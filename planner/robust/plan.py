@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
+from planner.audited import BrokenPlan
 from planner.candidates.hours import periods_of
 from planner.candidates.periods import Case as Planned
 from planner.candidates.ratings import Ratings
@@ -25,6 +26,7 @@ from planner.plan.schema import InfeasibleReport, Plan, RobustPlan, ScenarioPlan
 from planner.robust.here_and_now import HereAndNow
 from planner.robust.scenarios import Case
 from planner.solve.fleet import SolveLimits
+from planner.solve.tolerance import GAP_ATOL
 
 SPEC = "spec"
 """What the spec itself is called among the cases, where scenarios go by their numbers."""
@@ -126,7 +128,13 @@ class _Search:
         waiting: list[frozenset[int]] = [frozenset()]
         while waiting and len(found) < MOST_PLANS:
             lost = waiting.pop(0)
-            fleet = found[lost] = self.holding_without(lost)
+            try:
+                fleet = found[lost] = self.holding_without(lost)
+            except Undecided:
+                if not any(f.cost < float("inf") for f in found.values()):
+                    raise
+                waiting.append(lost)
+                break
             if len(lost) < most_lost:
                 waiting += [more for n in fleet.deciding if (more := lost | {n}) not in found and more not in waiting]
         costs = [f for f in found.values() if f.cost < float("inf")]
@@ -147,6 +155,8 @@ class _Search:
             failing = next(self.failing(fleet.nodes, asked), None)
             if failing is None:
                 return fleet
+            if failing in deciding:
+                raise BrokenPlan(f"{self.cases[failing].name} was planned on nodes on which it cannot be served")
             deciding = tuple(sorted((*deciding, failing)))
 
     def fleet(self, deciding: tuple[int, ...]) -> Fleet:
@@ -268,7 +278,9 @@ class _Search:
         digests = plan.digests.model_copy(update={"inputs": sha256(f"{plan.digests.inputs}\n{hold_in}{texts}")})
         changed = {
             "objective": plan.objective.model_copy(update=update),
-            "status": "solved" if plan.status == "solved" and is_complete else "unproven",
+            "status": "solved"
+            if plan.status == "solved" and is_complete and gap <= self.limits.gap + GAP_ATOL
+            else "unproven",
             "robust": robust,
             "digests": digests,
         }

@@ -92,9 +92,14 @@ def _check(prepared: Prepared, base: Base) -> None:
                 "(and `committed: 0` where some are committed), or none"
             )
     prices = {o.name: o.usd_per_node_h for o in supply.offers}
+    kinds = {o.name: (o.provider, o.region, o.instance, o.gpu, o.gpus_per_node, o.term) for o in supply.offers}
     for offer in then.offers:
         if offer.name not in prices:
             raise _refused(f"{offer.name} is not on offer in the spec: scenarios only take offers away")
+        if kinds[offer.name] != (
+            offer.provider, offer.region, offer.instance, offer.gpu, offer.gpus_per_node, offer.term
+        ):  # fmt: skip
+            raise _refused(f"the nodes of {offer.name} are other ones: what is bought is decided before")
         if offer.usd_per_node_h != prices[offer.name]:
             raise _refused(
                 f"the price of {offer.name} is another one: nodes are bought at those of the spec; `planner sweep` tries prices"

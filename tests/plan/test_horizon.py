@@ -340,3 +340,44 @@ supply:
         return found.growth.usd
 
     assert cost("0 %/month") <= cost("0.01 %/month") * 1.005
+
+
+ONE = """
+version: 1
+fleet: one
+models: {chat: {use: Qwen/Qwen3-8B, weights: [int8], kv_cache: [fp8], max_model_len: 16384}}
+workloads:
+  talk:
+    model: chat
+    traffic: {DEMAND, input_tokens: {mean: 900, p95: 3000}, output_tokens: {mean: 250, p95: 600}}
+    slo: {ttft_p95: 5 s, tpot_p95: 100 ms}
+growth: {GROWTH}
+supply:
+  offers:
+"""
+
+
+def planned_one(catalog: Catalog, demand: str, growth: str, *supply: str) -> Plan:
+    text = ONE.replace("DEMAND", demand).replace("GROWTH", growth) + "\n".join(supply) + "\n"
+    return make_plan(prepare(load_spec(text, "one.yaml"), catalog), Options())
+
+
+def test_a_budget_holds_where_nothing_runs_at_some_hours(catalog: Catalog) -> None:
+    """Hours without demand are part of the month: the budget is not smaller for them."""
+    offer = "    - {name: h, provider: aws, region: us-east-1, instances: [g6.xlarge], price: 1.00 USD/gpu/h}"
+    hours = f"hourly: {[0.8] * 12 + [0] * 12}"
+    found = planned_one(catalog, hours, "rate: 0 %/month, horizon: 2 months", offer, "  budget: 700 USD/month")
+    assert found.status == "solved"
+    assert found.objective is not None
+    assert found.objective.usd_per_month == pytest.approx(365.0)
+
+
+def test_one_more_offer_never_costs_more(catalog: Catalog) -> None:
+    """A term that ends with its offer is no twin of one that runs on, however cheap that is."""
+    on = "    - {name: a, provider: aws, region: us-east-1, instances: [g6.xlarge], terms: [1y], price: 1.00 USD/gpu/h}"
+    ends = on.replace("name: a", "name: b").replace("1.00 USD/gpu/h", "1.05 USD/gpu/h, until: 2026-08-15")
+    big = "    - {name: big, provider: aws, region: us-east-1, instances: [g6e.xlarge], price: 1.2 USD/gpu/h}"
+    growth = "rate: 60 %/month, horizon: 4 months"
+    plans = [planned_one(catalog, "rate: 0.9 req/s", growth, *own) for own in ((ends, big), (on, ends, big))]
+    costs = [p.growth.usd for p in plans if p.growth is not None]
+    assert costs[1] <= costs[0] * 1.005

@@ -178,6 +178,7 @@ def test_scenarios_without_a_fleet_may_be_given_up(base: Base) -> None:
         ((("supply.limits.gpu_types", "1"),), "`supply.limits` is the same in all scenarios"),
         ((("supply.budget", "9000 USD/month"),), "`supply.budget` is the same"),
         ((("supply.offers.east.nodes", "3"),), "east has other nodes"),
+        ((("supply.offers.own.gpus", "[H100-SXM-80GB]"),), "the nodes of own/owned are other ones"),
         ((("planning.gap", "1 %"),), "`planning` is the same"),
         ((("supply.offers.east.instances", "[g6.xlarge, g6.2xlarge]"),), "scenarios only take offers away"),
         ((("growth", "{rate: 1 %/month, horizon: 2 months}"),), "`growth` is the same"),
@@ -289,3 +290,32 @@ supply:
     swapped = Base(load_spec(text, "two.yaml"), catalog)
     found = planned(swapped, cases_of(swapped, (("other GPU", (("models.code.allow", "{gpus: [A10G]}"),)),)))
     assert {n.offer.partition("/")[0]: n.nodes for n in found.nodes} == {"x": 1, "y": 1}
+
+
+def test_offers_that_are_gone_in_other_scenarios_are_no_twins(catalog: Catalog) -> None:
+    """Each of two cheaper offers is gone in a scenario in which the third is there: that one is worth its price."""
+    text = """
+version: 1
+fleet: one
+models: {chat: {use: Qwen/Qwen3-8B, weights: [int8], kv_cache: [fp8], max_model_len: 16384}}
+workloads:
+  talk:
+    model: chat
+    traffic: {rate: 0.3 req/s, input_tokens: {mean: 900, p95: 3000}, output_tokens: {mean: 250, p95: 600}}
+    slo: {ttft_p95: 5 s, tpot_p95: 100 ms}
+supply:
+  offers:
+    - {name: d, provider: owned, country: US, gpus: [L4], gpus_per_node: 1, nodes: 1, price: 0.01 USD/gpu/h}
+    - {name: a, provider: aws, region: us-east-1, instances: [g6.xlarge], price: 1.00 USD/gpu/h}
+    - {name: b, provider: aws, region: us-east-1, instances: [g6.xlarge], price: 1.05 USD/gpu/h}
+    - {name: c, provider: aws, region: us-east-1, instances: [g6.xlarge], price: 1.00 USD/gpu/h}
+    - {name: e, provider: aws, region: us-east-1, instances: [g5.xlarge], price: 0.5 USD/gpu/h}
+"""
+    base = Base(load_spec(text, "one.yaml"), catalog)
+    gone = [("a", "e"), ("c", "e"), ("b",)]
+    scenarios = [
+        (f"without {' '.join(names)}", ((TALK, "1.6 req/s"), *((f"supply.offers.{n}.nodes", "0") for n in names)))
+        for names in gone
+    ]
+    found = planned(base, cases_of(base, scenarios))
+    assert {n.offer.partition("/")[0]: n.nodes for n in found.nodes} == {"b": 1, "d": 1, "e": 1}
